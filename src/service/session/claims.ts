@@ -60,11 +60,6 @@ export function sessionMembers(session: Session, deviceProven: boolean): string 
   return text;
 }
 
-/** Returns whether an access token with these claims is stale: its session was changed since, and such tokens are refused. */
-export function isStale({ sv }: Readonly<Record<string, unknown>>, { staleBelow = 0 }: Session): boolean {
-  return (typeof sv === "number" ? sv : 0) < staleBelow;
-}
-
 /** Returns the claims of SESSION_CLAIMS that the introspection of a refresh token returns. */
 export function introspectedClaims(session: Session, deviceBound: boolean): Readonly<Record<string, unknown>> {
   const introspected = CLAIMS.filter(([, { isIntrospected }]) => isIntrospected);

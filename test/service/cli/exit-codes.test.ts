@@ -43,6 +43,8 @@ const CALLS = [
   ["sessions", "end-all", "--subject", "bob", ...NOW_OR_NEVER],
   ["sessions", "end-all", "--everyone", "--yes", "--created-before", "2026-01-01", ...NOW_OR_NEVER],
   ["sessions", "unbind", SESSION],
+  ["sessions", "update", SESSION, "--no-claims"],
+  ["sessions", "update", "--subject", "bob", "--claim", "role=reader"],
   ["sessions", "create", "--subject", "bob"],
   ["token", "verify"],
 ];
@@ -53,18 +55,20 @@ test.each([
   [["sessions", "end", "nonsense"]],
   [["sessions", "end-all", "--subject", "bob", "--except", "nonsense"]],
   [["sessions", "unbind", "nonsense"]],
+  [["sessions", "update", "nonsense", "--no-claims"]],
   [["sessions", "create", "--subject", "bob", "--replaces", "nonsense"]],
 ])("a session id that is none is wrong usage: %j", async (args) => {
   const { code, out, err } = await commandHere(args, { env });
   expect([code, out, err]).toEqual([2, "", expect.stringContaining("session_id")]);
 });
 
-test.each([[["sessions", "show", SESSION]], [["sessions", "unbind", SESSION]]])(
-  "a session that is not live is no wrong usage: %j",
-  async (args) => {
-    expect((await commandHere(args, { env })).code).toBe(1);
-  },
-);
+test.each([
+  [["sessions", "show", SESSION]],
+  [["sessions", "unbind", SESSION]],
+  [["sessions", "update", SESSION, "--no-claims"]],
+])("a session that is not live is no wrong usage: %j", async (args) => {
+  expect((await commandHere(args, { env })).code).toBe(1);
+});
 
 describe("what is not known has a code of its own", () => {
   test.each(CALLS.map((args) => [args]))("where the admin API does not run: %j", async (args) => {

@@ -243,6 +243,54 @@ describe("sessions end-all", () => {
   });
 });
 
+describe("update", () => {
+  const update = (...args: string[]) => commandHere(["sessions", "update", ...args], { env });
+  const claimsOf = async (sid: string) =>
+    JSON.parse((await commandHere(["sessions", "show", sid, "--json"], { env })).out).claims;
+
+  test("replaces the claims of a session, by its etag, and makes older access tokens stale by option", async () => {
+    const user = await logIn(service, { claims: { role: "admin" } });
+    const { code, out } = await update(
+      user.sid,
+      "--claim",
+      "role=reader",
+      "level=3",
+      "--etag",
+      "0",
+      "--refresh-tokens",
+    );
+    expect([code, out]).toEqual([0, expect.stringMatching(/claims +\{"role":"reader","level":3\}\netag +1\n/)]);
+    const { out: verdict } = await commandHere(["token", "verify"], { env: { ...env, TOKEN: user.accessToken } });
+    expect(verdict).toContain("stale");
+    expect(await update(user.sid, "--no-claims", "--etag", "0")).toMatchObject({
+      ...{ code: 1, out: "" },
+      err: expect.stringContaining("changed in the meantime"),
+    });
+    expect((await update(user.sid, "--no-claims", "--audience", "a", "b")).out).toMatch(/audience +a, b/);
+    expect(await claimsOf(user.sid)).toEqual({});
+  });
+
+  test("replaces those of all sessions of a user", async () => {
+    const { subject, sid } = await logIn(service);
+    const other = await logIn(service, { subject });
+    expect((await update("--subject", subject, "--claim", "role=reader")).out).toBe("2 updated\n");
+    expect(await Promise.all([sid, other.sid].map(claimsOf))).toEqual([{ role: "reader" }, { role: "reader" }]);
+    expect((await update("--subject", subject, "--no-claims", "--json")).out).toBe('{"updatedCount":2}\n');
+  });
+
+  test.each([
+    [[], "give a session id or --subject"],
+    [["x", "--subject", "a", "--no-claims"], "give a session id or --subject"],
+    [["--subject", "a", "--no-claims", "--etag", "0"], "--etag is for one session"],
+    [["x"], "say what to change"],
+    [["x", "--claim", "a=b", "--no-claims"], "give --claim or --no-claims"],
+    [["x", "--claim", "a"], "--claim must be name=value"],
+  ])("refuses %j as wrong usage", async (args, fault) => {
+    const { code, err } = await update(...args);
+    expect([code, err]).toEqual([2, expect.stringContaining(fault)]);
+  });
+});
+
 describe("an id that begins with a dash", () => {
   /**
    * Returns a subject whose sessions have ids that begin with a dash. The first six bits of a session id equal those of the hash of its
@@ -262,6 +310,7 @@ describe("an id that begins with a dash", () => {
     expect((await run("show", sessionId)).out).toContain(sessionId);
     expect((await run("show", "--json", sessionId, "--url", service.adminUrl)).out).toContain(sessionId);
     expect((await run("unbind", sessionId)).code).toBe(0);
+    expect((await run("update", sessionId, "--no-claims")).out).toContain(sessionId);
     await until(async () => expect((await run("events", "--session", sessionId)).out).toContain(sessionId));
     expect((await run("end-all", "--subject", subject, "--except", sessionId)).out).toContain("ended 0 sessions");
     const next = await created(dashedSubject(), "--replaces", sessionId);

@@ -29,6 +29,7 @@ export function addSessionsCommand(program: Command, context: Context): void {
     .option("--created-before <time>", "with --everyone: only those created before, such as 2027-01-31T12:00:00Z", time)
     .option("--yes", "with --everyone: do not ask")
     .action(async (options) => (await import("./end.ts")).endAllSessions(context, options));
+  addUpdate(sessions, context);
   const unbinding = "take the device key from a session: its browser can refresh without it, or register another";
   addCall(sessions, "unbind", unbinding)
     .argument("<session-id>", "its id")
@@ -118,6 +119,25 @@ function addCreate(sessions: Command, context: Context): void {
     .option("--require-device-binding", "its browser must bind it to a key; needs DEVICE_BINDING=on")
     .option("--replaces <session-id>", "the session that this one replaces")
     .action(async (options) => (await import("./create.ts")).createSession(context, options));
+}
+
+const UPDATE_HELP = `The claims given replace all that it had. What it says is in the next access token; with --refresh-tokens, those
+from before are refused at once by services that follow the feed, and clients refresh them. Nobody is signed out.
+
+  session-service sessions update --subject alice --claim role=reader --refresh-tokens
+
+`;
+
+function addUpdate(sessions: Command, context: Context): void {
+  addCall(sessions, "update", "change what a live session says, or those of a user", UPDATE_HELP)
+    .argument("[session-id]", "its id; or --subject")
+    .option("--subject <subject>", "all sessions that this user has now")
+    .option("--claim <name=value...>", "claims of its access tokens; a value that is JSON is taken as such")
+    .option("--no-claims", "it has no claims any more")
+    .option("--audience <audience...>", "who its access tokens are for")
+    .option("--etag <etag>", "only if the session has this etag, as `sessions show` prints it")
+    .option("--refresh-tokens", "access tokens from before are stale")
+    .action(async (id, options) => (await import("./update.ts")).updateSessions(context, id, options));
 }
 
 function count(text: string): number {

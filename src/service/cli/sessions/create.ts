@@ -59,7 +59,7 @@ function requestOf(options: CreateOptions): CreateSessionRequest {
   });
 }
 
-function claimsOf(claims: readonly string[]): JsonObject {
+export function claimsOf(claims: readonly string[]): JsonObject {
   return Object.fromEntries(
     claims.map((claim) => {
       const [, name, text = ""] = /^([^=]+)=(.*)$/s.exec(claim) ?? [];

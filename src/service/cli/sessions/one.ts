@@ -24,12 +24,12 @@ export async function unbindSession(context: Context, sessionId: string, options
 }
 
 /** Returns undefined if the session of the call is not live. */
-const liveOnly = <T>(call: Promise<T>) =>
+export const liveOnly = <T>(call: Promise<T>) =>
   call.catch((failure: CallFailure) => {
     if (failure.code !== Code.NotFound) throw failure;
   });
 
-const notLive = (sessionId: string, why: string) =>
+export const notLive = (sessionId: string, why: string) =>
   new CommandError(`there is no live session ${printable(sessionId)}${why}`);
 
 async function whyNotLive(api: AdminApi, sessionId: string): Promise<string> {
@@ -38,6 +38,6 @@ async function whyNotLive(api: AdminApi, sessionId: string): Promise<string> {
   return end === undefined ? "" : `: it ended at ${isoText(end.eventTime)} (${reasonOf(end)})`;
 }
 
-function print(context: Context, { json }: CallOptions, session: Session): void {
+export function print(context: Context, { json }: CallOptions, session: Session): void {
   context.print(json ? JSON.stringify(sessionAsJson(session)) : sessionFields(session, Date.now()));
 }

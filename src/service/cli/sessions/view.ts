@@ -47,6 +47,7 @@ export function sessionFields(session: Session, nowMs: number): string {
     ["client", session.clientId],
     ["audience", session.audiences.join(", ")],
     ["claims", session.claims === undefined ? "" : JSON.stringify(session.claims)],
+    ["etag", session.etag],
     ["device", session.client?.displayName ?? ""],
     ["user agent", session.client?.userAgent ?? ""],
     ["address", session.client?.ipAddress ?? ""],

@@ -46,7 +46,7 @@ async function introspect(context: Context, token: string, options: Options): Pr
     return context.print(JSON.stringify({ active: response.active, ...message }));
   }
   if (!response.active)
-    return context.print("not accepted: forged, expired, of another service, or its session has ended");
+    return context.print("not accepted: forged, expired, stale, of another service, or its session has ended");
   const kind = response.type === TokenType.REFRESH_TOKEN ? "refresh token" : "access token";
   context.print(acceptedText(kind, response.claims ?? {}));
 }

@@ -1,9 +1,9 @@
-import { isStale } from "../claims.ts";
 import { isProofKey } from "../devices/key.ts";
 import type { Session } from "../model.ts";
 import type { AccessTokens, RefreshTokens, SessionStore } from "../ports.ts";
 import { decide } from "../rotation/rotation.ts";
 import type { StoreMs } from "../time.ts";
+import { isStale } from "../version.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "find">;

@@ -1,6 +1,5 @@
 /** The operations of a session's owner, who holds an access token: log out, list sessions, end other sessions. */
 import type { Audit, Requester } from "../audit.ts";
-import { isStale } from "../claims.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
@@ -12,6 +11,7 @@ import {
   type PresentedCookie,
   type PresentedTokens,
 } from "../rotation/presented-cookie.ts";
+import { isStale } from "../version.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 

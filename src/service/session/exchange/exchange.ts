@@ -1,11 +1,11 @@
 /** Exchanges an access token for one of the same session that can do less (RFC 8693). It ends with the session at every verifier. */
 import type { Audit, Requester } from "../audit.ts";
-import { isStale } from "../claims.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Limited, Refused } from "../errors.ts";
 import { type Audience, audiencesOf, type Session } from "../model.ts";
 import type { AccessClaims, AccessToken, AccessTokens, Found, RateLimit, SessionStore } from "../ports.ts";
 import { earliest, later, type StoreMs } from "../time.ts";
+import { isStale } from "../version.ts";
 import { type Actors, MAX_ACTORS, readActors } from "./actors.ts";
 import { audienceFor } from "./audiences.ts";
 import { type ExchangePolicy, mayAct } from "./policy.ts";
