@@ -49,6 +49,7 @@ function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<Cred
     case Code.Unavailable:
     case Code.DeadlineExceeded:
     case Code.Aborted:
+      if (detailOf(error) === "E409_CONFLICT") return [error.rawMessage, EXIT.failed, "refused"];
       return [
         `${url} ${hasResponded(error) ? "responds" : "does not respond"}: ${error.rawMessage}`,
         EXIT.unavailable,
