@@ -108,10 +108,13 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
   };
 }
 
-/** Returns the session's own claims, and those of its authentication, as JSON members to append. Reserved names are dropped. */
+/**
+ * Returns the session's own claims, and those of its authentication, as JSON members to append. Reserved names are dropped, but for `act`: a
+ * session from before it was reserved may have it, and must not pass for one of its user.
+ */
 function furtherClaims({ claims, authentication }: Session): string {
   const own: Record<string, unknown> = JSON.parse(claims);
-  for (const name of RESERVED_CLAIMS) delete own[name];
+  for (const name of RESERVED_CLAIMS) if (name !== "act") delete own[name];
   // The claims of the authentication come last, because they are newer than those from the creation.
   if (authentication !== undefined) Object.assign(own, authenticationClaims(authentication));
   const members = JSON.stringify(own).slice(1, -1);

@@ -126,6 +126,12 @@ describe("the claims of an access token", () => {
     });
   });
 
+  test("say who acts for the user of a session that was given it by hand, before the name was reserved", () => {
+    const claims = '{"act":{"sub":"support-1"},"sv":9,"role":"user"}';
+    const issued = decodeJwt(tokensOf().issue(someSession({ claims }), NOW).token);
+    expect([issued.act, issued.sv, issued.role]).toEqual([{ sub: "support-1" }, undefined, "user"]);
+  });
+
   test("have the authentication also of a session without claims of its own", () => {
     const authentication = { time: wallMs(1_700_000_000_000), methods: ["otp"], contextClass: "" };
     const { token } = tokensOf().issue(someSession({ claims: "{}", authentication }), NOW);
