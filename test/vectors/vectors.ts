@@ -1,5 +1,5 @@
 /** Makes the test vectors of a verifier: tokens, keys, batches of the feed, times and verdicts. */
-import type { Session } from "../../src/service/session/model.ts";
+import type { Audience, Session } from "../../src/service/session/model.ts";
 import { parseSessionId } from "../../src/service/session/model.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import { createAccessTokens } from "../../src/service/tokens/access-token.ts";
@@ -65,27 +65,37 @@ function serviceCases(sign: Sign): VectorCase[] {
     idleExpiresAt: storeMs(NOW_MS + day),
     absoluteExpiresAt: storeMs(NOW_MS + day),
   };
-  const issue = (key: VectorKey, changes: Partial<Session> = {}, deviceProven = false) => {
+  const tokensOf = (key: VectorKey) => {
     const header = headerSegment(key.alg, key.kid);
     const signing = { kid: key.kid, header, sign: (input: string) => sign(input, key) };
     const entropy = { text: () => "AAAAAAAAAAAAAAAAAAAAAA", fraction: () => 0 };
     const time = { now: () => storeMs(NOW_MS), shiftMs: () => 0 };
     const keys = { current: { signing, checks: new Map() } };
-    return createAccessTokens({ keys, issuer: ISSUER, ttlMs: 300_000, entropy, time }).issue(
-      { ...session, ...changes },
-      storeMs(NOW_MS),
-      deviceProven,
-    ).token;
+    return createAccessTokens({ keys, issuer: ISSUER, ttlMs: 300_000, entropy, time });
   };
+  const issue = (key: VectorKey, changes: Partial<Session> = {}, deviceProven = false) =>
+    tokensOf(key).issue({ ...session, ...changes }, storeMs(NOW_MS), deviceProven).token;
+  /** Exchanges a token for one for this service alone, with which an agent acts for the user. */
+  const exchange = (token: string) => {
+    const all = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+    return tokensOf(MAIN).narrow({ ...all, all }, storeMs(NOW_MS), {
+      ...{ audience: AUDIENCE, clientId: "agent", claims: ["role"], act: { sub: "agent-1" }, cnf: undefined },
+      endsAt: storeMs(NOW_MS + 60_000),
+    }).token;
+  };
+  const several: Audience = ["https://other.example", AUDIENCE];
+  const claims = '{"role":"admin","groups":["a","b"]}';
   const accepted = (name: string, token: string): VectorCase => ({
     ...{ name: `of the service: ${name}`, token, nowMs: NOW_MS, verdict: "accepted" },
   });
   return [
     accepted("ES256", issue(MAIN)),
     accepted("EdDSA", issue(EDWARDS)),
-    accepted("two audiences", issue(MAIN, { audience: ["https://other.example", AUDIENCE] })),
-    accepted("with claims of its own", issue(MAIN, { claims: '{"role":"admin","groups":["a","b"]}' })),
+    accepted("two audiences", issue(MAIN, { audience: several })),
+    accepted("with claims of its own", issue(MAIN, { claims })),
     accepted("with a device key", issue(MAIN, {}, true)),
+    accepted("after a change of the session", issue(MAIN, { claims, version: 3 })),
+    accepted("exchanged", exchange(issue(MAIN, { audience: several, claims, version: 3 }))),
     accepted("a subject in another script", issue(MAIN, { subject: 'Ωμέγα "🎉"' })),
   ];
 }
