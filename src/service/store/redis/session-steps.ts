@@ -27,9 +27,6 @@ type Deps = {
   readonly markerLifeMs: number;
 };
 
-/** What stands for absent arguments of lua/rotate.lua before the text of what was last seen. No client has a newline as its id. */
-const ABSENT: readonly string[] = [...Array.from({ length: 24 }, () => ""), "\n"];
-
 type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate" | "update">;
 
 export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }: Deps): SessionSteps {
@@ -53,9 +50,9 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       const tag = tagOfSession(sid);
       const [n1, n2] = nonceWords(token.nonce);
       const [f1, f2] = nonceWords(freshNonce);
-      const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseIntervalMs, markerLifeMs];
+      const life = lastSeen === undefined ? markerLifeMs : `${markerLifeMs} ${lastSeenText(lastSeen)}`;
+      const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseIntervalMs, life];
       if (device !== undefined) args.push(...deviceArguments(device));
-      if (lastSeen !== undefined) args.push(...ABSENT.slice(args.length), lastSeenText(lastSeen));
       const outcome = rotateOutcome(sid, await link.run("rotate", [tag], args));
       if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.
       return lastSeen === undefined && outcome.ok && outcome.session.lastSeen ? forgetLastSeen(link, outcome) : outcome;

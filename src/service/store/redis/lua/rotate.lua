@@ -3,11 +3,10 @@
 -- checks the conditions of src/service/session/devices/binding.ts.
 -- KEYS  1 partition
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 how long ended sessions stay
---       marked, ms; 10 the life of a device cookie, ms; 11 whether the browser could not renew that cookie (0, 1), or 2 if the token came
+--       marked, ms, and after a blank what the session keeps of this request (JSON), if it keeps any; 10 the life of a device cookie, ms; 11 whether the browser could not renew that cookie (0, 1), or 2 if the token came
 --       in the body of a request and not in a cookie; with a device cookie: 12 when it was issued, ms, 13 to 16 the first words of its
 --       thumbprint; with a proof of a key: 12 to 16 are zero if there is no device cookie, 17 to 24 the thumbprint of that key, in words,
---       and 25 the client that presents it at the token endpoint; 26 what the session keeps of this request (JSON). Arguments of
---       absent parts are left out; before a later one they are '', and 25 is a newline.
+--       and 25 the client that presents it at the token endpoint. Arguments of absent parts are left out.
 -- Returns one string. These letters are followed by the time (I6) and the session's record:
 --   p repeat, r rotate, h heal, v recover; in upper case if the request had a fresh device cookie or a proof of the session's key,
 --   and preceded by b if this request has bound the key
@@ -19,6 +18,7 @@
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
 local BOUND = 2 -- the bit in the kind of a key that says that the key has been used
 local LAST_SEEN = 4 -- the first byte of the block that says who refreshed the session last
+local DIGITS = 10 -- the most that the number in argument 9 has
 local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 local partition, sid = KEYS[1], ARGV[1]
 local key = partition .. 's' .. sid
@@ -44,17 +44,17 @@ local R = tonumber(ARGV[8])
 local function within(time, limit) return math.abs(now - time) <= limit end
 
 local proven, first_use, two_holders, held, unbound = false, false, false, false, nil
-if version > 1 or #ARGV > 26 and ARGV[17] ~= '' then
+if version > 1 or #ARGV > 26 then
   local max_age = #ARGV > 12 and tonumber(ARGV[10]) or math.huge
   local way = #ARGV > 13 and ARGV[11] or '0'
   local skipped, only = way == '1', math.floor(version / 8)
   if only > 0 and (only == 2) ~= (way == '2') then return 't' end
   local since, length, kind = 0, 0, 0
   if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
-  local proof = #ARGV > 26 and ARGV[17] ~= '' and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 17, 24))
+  local proof = #ARGV > 26 and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 17, 24))
   local holds = proof and length > 0 and string.sub(record, -41, -10) == proof
   if length == 0 and way == '2' and version % 8 < 4 then unbound = proof end
-  if unbound and #ARGV > 27 and ARGV[25] ~= '\n' then
+  if unbound and #ARGV > 27 then
     local _, size, at = struct.unpack('>I2c0B', record, BODY)
     local client = size == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + size - 1)
     if client ~= ARGV[25] then return 'w' end
@@ -104,18 +104,20 @@ if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
 
 if outcome == 'x' or two_holders then
   local _, _, close, unindex = session_functions()
-  close(partition, { sid }, 'reuse', now, tonumber(ARGV[9]), two_holders and '{"h":1}' or '{}', subject_of(record))
+  close(partition, { sid }, 'reuse', now, tonumber(string.match(ARGV[9], '^%d+')), two_holders and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
+  local body = string.sub(record, BODY)
+  if #ARGV[9] > DIGITS and outcome ~= 'p' then
+    local at, after = block_function()(record, LAST_SEEN)
+    local seen = string.sub(ARGV[9], string.find(ARGV[9], ' ', 1, true) + 1)
+    body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
+  end
   if unbound and outcome ~= 'p' then -- the session's first proof binds it to the key
     proven, first_use, version = true, true, version + 2
-    record = record .. struct.pack('>I6', now) .. unbound .. struct.pack('>I6I2B', 0, 6, PROOF + BOUND)
+    body = body .. struct.pack('>I6', now) .. unbound .. struct.pack('>I6I2B', 0, 6, PROOF + BOUND)
   end
-  record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. string.sub(record, BODY)
-  if #ARGV > 28 and outcome ~= 'p' then
-    local at, after = block_function()(record, LAST_SEEN)
-    record = string.sub(record, 1, at - 1) .. struct.pack('>BI2', LAST_SEEN, #ARGV[26]) .. ARGV[26] .. string.sub(record, after)
-  end
+  record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. body
   redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute) + slack(idle))
   if proven then outcome = string.upper(outcome) end
   if first_use then outcome = 'b' .. outcome end
