@@ -31,6 +31,8 @@ const PATHS = [
   "/auth.admin.v1.SessionAdminService/CreateSession",
   "/auth.admin.v1.SessionAdminService/IntrospectToken",
   "/auth.admin.v1.SessionAdminService/RevokeSession",
+  "/v1/oauth/token",
+  "/auth.v1.OAuthService/GrantToken",
   "/healthz",
   "/readyz",
   "/docs",

@@ -1,4 +1,5 @@
 /** Token exchange (RFC 8693) and resources (RFC 8707) at the token endpoint, on both stores: who gets which token, and what is refused. */
+import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
 import { createVerifier } from "../../../src/verifier/index.ts";
@@ -261,6 +262,57 @@ describe.each(STORES)("on the %s store", (store) => {
     expect(outcome(await exchange(bound, {}, basicOf("orders")))).toEqual([400, "invalid_dpop_proof"]);
     const rebound = await granted(bound, {}, { ...basicOf("orders"), ...proofOf(other) });
     expect(claims(rebound).cnf).toEqual({ jkt: other.thumbprint });
+  });
+
+  test("random forms get no token that the policies do not allow, and cause no failure", async () => {
+    const { accessToken } = await user();
+    const tokens = [accessToken, (await agent()).accessToken, (await user({ audience: ORDERS })).accessToken, "x", ""];
+    const known: Readonly<Record<string, readonly string[]>> = {
+      ...{ grant_type: [EXCHANGE_GRANT], subject_token: tokens, actor_token: tokens },
+      ...{ subject_token_type: [ACCESS_TOKEN_TYPE, JWT_TYPE, "x"], actor_token_type: [ACCESS_TOKEN_TYPE, "", "x"] },
+      ...{
+        requested_token_type: ["", JWT_TYPE, "x"],
+        scope: ["", "a"],
+        audience: [ORDERS, "billing", GATEWAY, "x", ""],
+      },
+      ...{ resource: [ORDERS, GATEWAY, "x", `${ORDERS}#`], client_id: ["gateway", "orders", ""] },
+      ...{ client_secret: [secretOf("gateway"), secretOf("orders"), ""], "audience[]": ["x"], __proto__1: ["x"] },
+    };
+    const pair = fc
+      .constantFrom(...Object.keys(known))
+      .chain((name) => fc.oneof(fc.constantFrom(...(known[name] ?? [])), fc.string()).map((value) => [name, value]));
+    const needed = fc.constantFrom(...tokens).map((token) => [
+      ...[
+        ["grant_type", EXCHANGE_GRANT],
+        ["subject_token", token],
+        ["subject_token_type", ACCESS_TOKEN_TYPE],
+      ],
+    ]);
+    const form = fc.tuple(needed, fc.array(pair, { maxLength: 3 })).map((parts) => parts.flat());
+    const client = fc.constantFrom(basicOf("gateway"), basicOf("gateway"), basicOf("orders"), basicOf("unnamed"), {});
+    let count = 0;
+    await fc.assert(
+      fc.asyncProperty(form, client, async (pairs, credential) => {
+        const headers = { "content-type": "application/x-www-form-urlencoded", ...credential };
+        const body = String(new URLSearchParams(pairs));
+        const response = await request(service.publicUrl, { method: "POST", path: TOKEN, headers, body });
+        expect([200, 400, 401]).toContain(response.status);
+        if (response.status !== 200) {
+          expect(json(response).error).toMatch(/^(invalid|unauthorized|unsupported)_/);
+          return;
+        }
+        count++;
+        const { aud, act, team, client_id } = claims(json(response).access_token);
+        expect(client_id === "gateway" ? [ORDERS, "billing", GATEWAY] : [ORDERS]).toEqual(
+          expect.arrayContaining([aud].flat()),
+        );
+        expect([undefined, { sub: "agent-7" }]).toContainEqual(act);
+        expect(team).toBeUndefined();
+      }),
+      { numRuns: 300 },
+    );
+    expect(count).toBeGreaterThan(0);
+    expect(service.stderr()).not.toContain('"event":"bug"');
   });
 
   test("the metadata lists the grant and how its clients authenticate", async () => {

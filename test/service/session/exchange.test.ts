@@ -5,7 +5,12 @@ import type { AuditEvent } from "../../../src/service/session/audit.ts";
 import { type ExchangeRequest, exchange } from "../../../src/service/session/exchange/exchange.ts";
 import type { ExchangePolicy } from "../../../src/service/session/exchange/policy.ts";
 import type { NewSession } from "../../../src/service/session/model.ts";
-import type { AccessClaims, RateLimit, SessionStore } from "../../../src/service/session/ports.ts";
+import {
+  type AccessClaims,
+  type RateLimit,
+  type SessionStore,
+  StoreUnavailable,
+} from "../../../src/service/session/ports.ts";
 import { createAccessTokens } from "../../../src/service/tokens/access-token.ts";
 import { REQUESTER } from "../../support/session/scripted.ts";
 import { type Backend, embeddedBackend } from "../../support/store/backends.ts";
@@ -60,10 +65,11 @@ async function exchangeWith(
   request: Pick<ExchangeRequest, "subject"> & Partial<ExchangeRequest>,
   policy: Partial<ExchangePolicy> = {},
   refreshLimit = NO_LIMIT,
+  find: SessionStore["find"] = (sid) => store.find(sid),
 ) {
   const events: AuditEvent[] = [];
   const deps = {
-    ...{ store, accessTokens: tokens, refreshLimit, audiences: new Set([OWN_AUDIENCE]) },
+    ...{ store: { find }, accessTokens: tokens, refreshLimit, audiences: new Set([OWN_AUDIENCE]) },
     audit: (event: AuditEvent) => void events.push(event),
   };
   const result = await exchange(deps, { ...POLICY, ...policy }, { audiences: [], ...request }, REQUESTER);
@@ -146,6 +152,25 @@ test("a token of a session that has ended, or is for none of the client's audien
   expect(await outcomeOf({ subject: lost })).toBe("unknown_session");
 });
 
+test("the new token keeps the version of the exchanged one, and a stale one is refused", async () => {
+  const subject = await logIn("alice");
+  const changed = { ...subject, all: { ...subject.all, sv: 2 } };
+  expect((await narrowed({ subject: changed })).all.sv).toBe(2);
+  const find: SessionStore["find"] = async (sid) => {
+    const found = await store.find(sid);
+    return found.ok ? { ...found, session: { ...found.session, version: 3, staleBelow: 3 } } : found;
+  };
+  const agent = await logIn("robot");
+  const current = { ...subject, all: { ...subject.all, sv: 3 } };
+  const outcomes = [
+    await outcomeOf({ subject }, {}, NO_LIMIT, find),
+    await outcomeOf({ subject: changed }, {}, NO_LIMIT, find),
+    await outcomeOf({ subject: current, actor: agent }, {}, NO_LIMIT, find),
+  ];
+  expect(outcomes).toEqual(["stale", "stale", "stale"]);
+  expect((await narrowed({ subject: current }, {}, NO_LIMIT, find)).all.sv).toBe(3);
+});
+
 test("an actor is named in act, before those that acted before", async () => {
   const subject = await logIn("alice");
   const [first, second] = [await logIn("agent-1"), await logIn("robot")];
@@ -207,6 +232,15 @@ test("exchanges are limited for each client and session, apart from refreshes", 
   const { result, events } = await exchangeWith({ subject }, {}, { ...limit, take: () => 900 });
   expect(result).toMatchObject({ reason: "rate_limited", retryAfterMs: 900 });
   expect(events).toEqual([{ event: "rate_limited", limit: "refresh", sid: subject.sid }]);
+});
+
+test("an exchange for which the store does not respond does not count", async () => {
+  const subject = await logIn("alice");
+  const keys: string[] = [];
+  const limit: RateLimit = { take: () => undefined, giveBack: (key) => void keys.push(key) };
+  const lost = exchangeWith({ subject }, {}, limit, () => Promise.reject(new StoreUnavailable("away")));
+  await expect(lost).rejects.toThrow(StoreUnavailable);
+  expect(keys).toEqual([`gateway ${subject.sid}`]);
 });
 
 const names = Object.keys(CLAIMS);

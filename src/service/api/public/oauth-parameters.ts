@@ -16,12 +16,12 @@ export function resourcesOf({ resource }: Pick<GrantTokenRequest, "resource">): 
   return resource;
 }
 
-/** Returns in how many seconds a new token expires. */
+/** Returns in how many seconds a new token expires; at least 1, because a response does not contain 0 (src/service/server/public-api.ts). */
 export function expiresIn(
   store: Pick<SessionStore, "shiftMs">,
   sid: SessionId,
   { expiresAt }: AccessToken,
   now: StoreMs,
 ): number {
-  return Math.max(0, Math.floor((expiresAt - toWallClock(now, store.shiftMs({ sid }))) / 1000));
+  return Math.max(1, Math.floor((expiresAt - toWallClock(now, store.shiftMs({ sid }))) / 1000));
 }
