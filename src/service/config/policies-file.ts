@@ -11,12 +11,14 @@ export type SessionPoliciesFile = Followed<SessionPolicies, SessionPoliciesFault
 /** The policies of a service without a file. */
 export const NO_POLICIES: SessionPoliciesFile = { current: { limits: [], tokenExchange: [] }, watch: () => () => {} };
 
+type Settings = { readonly oauthEndpoints: boolean };
+
 /** @throws SessionPoliciesFault if the file cannot be used */
-export function loadSessionPolicies(path: string): Promise<SessionPoliciesFile> {
+export function loadSessionPolicies(path: string, settings: Settings): Promise<SessionPoliciesFile> {
   return loadFollowed({
     path,
     read: () => readPolicies(path),
-    parse: (text) => parseAt(path, text),
+    parse: (text) => parseAt(path, text, settings),
     faultOf: (error) => (error instanceof SessionPoliciesFault ? error : faultAt(path, "cannot be used")),
   });
 }
@@ -28,9 +30,11 @@ async function readPolicies(path: string): Promise<string> {
   return read.text;
 }
 
-function parseAt(path: string, text: string): SessionPolicies {
+function parseAt(path: string, text: string, { oauthEndpoints }: Settings): SessionPolicies {
   try {
-    return parseSessionPolicies(text);
+    const policies = parseSessionPolicies(text);
+    if (oauthEndpoints || policies.tokenExchange.length === 0) return policies;
+    throw new SessionPoliciesFault("token_exchange: needs OAUTH_ENDPOINTS=on");
   } catch (error) {
     throw error instanceof SessionPoliciesFault ? faultAt(path, error.message) : error;
   }

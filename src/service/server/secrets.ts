@@ -53,8 +53,9 @@ export async function openAdminAccess(config: Config): Promise<FollowedAdminAcce
 }
 
 /** Reads the policies of sessions. @throws StartError */
-export async function openSessionPolicies({ sessionPoliciesFile: path }: Config): Promise<SessionPoliciesFile> {
-  return path === undefined ? NO_POLICIES : loadSessionPolicies(path).catch(refusing("SESSION_POLICIES_FILE"));
+export async function openSessionPolicies(config: Config): Promise<SessionPoliciesFile> {
+  const path = config.sessionPoliciesFile;
+  return path === undefined ? NO_POLICIES : loadSessionPolicies(path, config).catch(refusing("SESSION_POLICIES_FILE"));
 }
 
 async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {

@@ -94,10 +94,20 @@ describe("a file that is wrong is refused, with the place, and no value is repea
   });
 });
 
+const ON = { oauthEndpoints: true };
+
+test("clients that exchange tokens need the endpoints of OAuth", async () => {
+  const path = join(scratch(), "policies.json");
+  writeFileSync(path, exchanges(EXCHANGE));
+  expect((await loadSessionPolicies(path, ON)).current.tokenExchange).toHaveLength(1);
+  const off = loadSessionPolicies(path, { oauthEndpoints: false });
+  await expect(off).rejects.toThrow(`${path}: token_exchange: needs OAUTH_ENDPOINTS=on`);
+});
+
 test("a file that others can change is refused", async () => {
   const path = join(scratch(), "policies.json");
   writeFileSync(path, limits({ max_sessions: 1 }));
-  expect((await loadSessionPolicies(path)).current.limits).toHaveLength(1);
+  expect((await loadSessionPolicies(path, ON)).current.limits).toHaveLength(1);
   chmodSync(path, 0o666);
-  await expect(loadSessionPolicies(path)).rejects.toThrow(`${path}: has mode 666`);
+  await expect(loadSessionPolicies(path, ON)).rejects.toThrow(`${path}: has mode 666`);
 });

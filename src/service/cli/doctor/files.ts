@@ -50,10 +50,11 @@ export async function checkAdminTokens(report: Report, config: Config): Promise<
   if (report.findings.length === 0) report.ok(hasOwnAdminToken(config) ? "the one in DATA_DIR" : "set by ADMIN_TOKENS");
 }
 
-export async function checkPolicies({ ok, fault }: Report, { sessionPoliciesFile: path }: Config): Promise<void> {
+export async function checkPolicies({ ok, fault }: Report, config: Config): Promise<void> {
+  const path = config.sessionPoliciesFile;
   if (path === undefined) return;
   try {
-    await loadSessionPolicies(path);
+    await loadSessionPolicies(path, config);
     ok(`SESSION_POLICIES_FILE: ${path} is valid`);
   } catch (error) {
     if (!(error instanceof SessionPoliciesFault)) throw error;
