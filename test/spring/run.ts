@@ -1,6 +1,7 @@
 /**
- * `npm run test:spring`: Spring Security of Maven Central as resource server, introspection client and receiver of logout tokens, beside a
- * service whose keys are of ES256 and one whose keys are of RS256; and examples/spring. Needs Java 17 and Maven, which test/setup.sh installs with SPRING=long.
+ * `npm run test:spring`: Spring Security of Maven Central as resource server, client of introspection and token exchange, and receiver of
+ * logout tokens, beside a service whose keys are of ES256 and one whose keys are of RS256; and examples/spring. Needs Java 17 and Maven, which
+ * test/setup.sh installs with SPRING=long.
  */
 import { strict as assert } from "node:assert";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -15,6 +16,11 @@ const HERE = import.meta.dirname;
 const EXAMPLE = join(HERE, "../../examples/spring");
 /** How long Spring may take to start, in ms. It only tells a hang. */
 const START_MS = 180_000;
+
+/** What the application may exchange. */
+const EXCHANGE = {
+  ...{ client_id: "DATA_DIR/admin-token", subject_token_audiences: ["app"], audiences: ["https://orders.example"] },
+};
 
 /** The members of responses of the admin API that are read here. */
 type Reply = {
@@ -50,10 +56,12 @@ async function stop(child: ChildProcess): Promise<void> {
 async function startService(alg: string, directory: string): Promise<Urls & { readonly child: ChildProcess }> {
   const keyFile = join(directory, "signals.pem");
   writeFileSync(keyFile, pemOf("pkcs8"), { mode: 0o600 });
+  const policiesFile = join(directory, "policies.json");
+  writeFileSync(policiesFile, JSON.stringify({ token_exchange: [EXCHANGE] }), { mode: 0o600 });
   const env = {
     ...{ PATH: process.env.PATH, DATA_DIR: join(directory, "data"), PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0" },
     ...{ SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_RSA_KEY_FILE: keyFile, SIGNING_ALGORITHM: alg },
-    LOG_LEVEL: "error",
+    ...{ SESSION_POLICIES_FILE: policiesFile, LOG_LEVEL: "error" },
   };
   const main = join(HERE, "../../src/service/main.ts");
   const child = spawn(process.execPath, [main], { env, stdio: ["ignore", "pipe", "inherit"] });
@@ -130,11 +138,33 @@ async function prove(alg: string, { service, spring }: World): Promise<void> {
   assert.equal(await ask("/jwt", accessToken), "200 alice", "the resource server, by issuer-uri");
   assert.equal(await ask("/jwt", forged), "401", "the resource server refuses a forged token");
   assert.equal(await ask("/opaque", accessToken), "200 alice", "the introspection client, by Basic");
+  await proveExchange({ service, spring });
   await call("SessionAdminService/RevokeSession", { sessionId: session.sessionId });
   assert.equal(await ask("/opaque", accessToken), "401", "the introspection client sees the logout");
   assert.equal(await accepts("RS256"), true, "the receiver of logout tokens takes RS256");
   assert.equal(await accepts(""), alg === "RS256", "the receiver of logout tokens takes RS256 alone");
-  console.log(`${alg}: Spring Security accepts tokens, introspects, and takes logout tokens of RS256`);
+  console.log(
+    `${alg}: Spring Security accepts tokens, introspects, exchanges tokens, and takes logout tokens of RS256`,
+  );
+}
+
+/** The application exchanges the tokens of its users, as clients of RFC 8693 do, while their sessions are live. */
+async function proveExchange({ service, spring }: World): Promise<void> {
+  const [call, ask] = [callOf(service), askOf(spring)];
+  const logIn = (subject: string) =>
+    call("SessionAdminService/CreateSession", { subject, clientId: "app", audiences: [service.publicUrl, "app"] });
+  const live = await logIn("alice");
+  const [, , token = ""] = /^(\d+) (.*)$/.exec(await ask("/exchange", live.accessToken)) ?? [];
+  const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+  assert.equal(claims.aud, "https://orders.example", "the client of the token exchange gets the resource");
+  assert.equal(claims.sid, live.session.sessionId, "the exchanged token is of the same session");
+  const over = await logIn("bob");
+  await call("SessionAdminService/RevokeSession", { sessionId: over.session.sessionId });
+  assert.equal(
+    await ask("/exchange", over.accessToken),
+    "200 invalid_request",
+    "a session that is over exchanges nothing",
+  );
 }
 
 /** The example of docs/recipes.md: an access token is accepted until the logout token of its session has arrived. */
