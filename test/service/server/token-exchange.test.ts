@@ -1,6 +1,7 @@
 /** Token exchange (RFC 8693) and resources (RFC 8707) at the token endpoint, on both stores: who gets which token, and what is refused. */
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { AccessTokenPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
 import { createVerifier } from "../../../src/verifier/index.ts";
 import { RPC_PROTOCOLS } from "../../support/clients.ts";
@@ -231,6 +232,26 @@ describe.each(STORES)("on the %s store", (store) => {
     await until(async () => expect(await orders?.verify(token)).toMatchObject({ ok: false, reason: "revoked" }));
     expect(await introspected()).toMatchObject({ active: false });
     expect(outcome(await exchange(token, {}, basicOf("orders")))).toEqual([400, "invalid_request"]);
+  });
+
+  test("a change of the session makes the token stale, and its successor is of the new version", async () => {
+    const person = await user();
+    const token = await granted(person.accessToken, { audience: ORDERS });
+    const { adminUrl, adminToken, publicUrl: issuer } = service;
+    const orders = createVerifier({ adminUrl, adminToken, issuer, audience: ORDERS });
+    onTestFinished(() => orders.close());
+    await orders.ready;
+    expect(await orders.verify(token)).toMatchObject({ ok: true });
+    const change = { sessionId: person.sid, claims: { role: "reader" }, accessTokens: AccessTokenPolicy.REFRESH };
+    message(await openAdmin(service).call(admin.updateSession, change, bearer(service.adminToken)));
+    await until(async () => expect(await orders.verify(token)).toMatchObject({ ok: false, reason: "stale" }));
+    expect(outcome(await exchange(person.accessToken, { audience: ORDERS }))).toEqual([400, "invalid_request"]);
+    expect(outcome(await exchange(token, {}, basicOf("orders")))).toEqual([400, "invalid_request"]);
+    const form = { grant_type: "refresh_token", refresh_token: person.refreshToken, client_id: "web" };
+    const { access_token = "" } = json(await post(form));
+    const next = await granted(access_token, { audience: ORDERS });
+    expect(claims(next)).toMatchObject({ sid: person.sid, sv: 1, role: "reader" });
+    expect(await orders.verify(next)).toMatchObject({ ok: true });
   });
 
   test("the new token cannot end the session or list the sessions of the user", async () => {
