@@ -1,7 +1,7 @@
 /**
  * Random schedules of navigations in many tabs. Two processes with the real kit render the pages, and the service is simulated by the
  * rules of rotation in virtual time. Requests, the service and responses are late; responses are lost and out of order; a logout comes at
- * any time.
+ * any time, and so do changes of the session, which make its access tokens stale.
  *
  * It checks that no page is `ended` before the logout, and that no page requested after the logout is `active`.
  */
@@ -31,7 +31,7 @@ type Step =
       readonly lost: boolean;
     }
   | { readonly do: "pass"; readonly ms: number }
-  | { readonly do: "logout" };
+  | { readonly do: "logout" | "change" };
 
 const part = fc.constantFrom(0, 0, 0.1, 0.5, 0.9, 1);
 const navigate: fc.Arbitrary<Step> = fc.record({
@@ -48,7 +48,10 @@ const pass: fc.Arbitrary<Step> = fc.record({
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 8, arbitrary: navigate },
   { weight: 6, arbitrary: pass },
-  { weight: 1, arbitrary: fc.constant({ do: "logout" as const }) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom({ do: "logout" as const }, { do: "change" as const }, { do: "change" as const }),
+  },
 );
 
 const encoded = (token: PresentedToken) => btoa(JSON.stringify(token));
@@ -62,6 +65,8 @@ class World {
   #loggedOutAtMs: number | undefined;
   #reused = false;
   #nonces = 0;
+  /** How often what the session says has changed. */
+  #version = 0;
   readonly #events: { readonly atMs: number; readonly run: () => void }[] = [];
   readonly #longestMs: number;
   readonly #delays: readonly number[];
@@ -83,8 +88,13 @@ class World {
       service: "http://service.example",
       verifier: {
         // The verifier learns of the logout at once, as if by the feed.
-        verify: async () =>
-          this.#state ? { ok: true, claims: { sub: "alice", sid: "s", exp: 0 } } : { ok: false, reason: "revoked" },
+        verify: async (token) => {
+          if (!this.#state) return { ok: false, reason: "revoked" };
+          const sv = Number(token.split(".")[1]);
+          return sv < this.#version
+            ? { ok: false, reason: "stale" }
+            : { ok: true, claims: { sub: "alice", sid: "s", exp: 0, sv } };
+        },
       },
       fetch: (_, init) => {
         const response = this.#refresh(new Headers(init?.headers).get("cookie") ?? "");
@@ -110,8 +120,9 @@ class World {
     this.#state = decision.next;
     const headers = new Headers();
     headers.append("set-cookie", `refresh_token=${encoded({ generation: generation + 1, nonce, issuedAt })}; Path=/`);
-    headers.append("set-cookie", `access_token=a${this.#nonces}; Path=/`);
-    return Response.json({ data: { accessToken: `a${this.#nonces}` } }, { headers });
+    const accessToken = `a${this.#nonces}.${this.#version}`;
+    headers.append("set-cookie", `access_token=${accessToken}; Path=/`);
+    return Response.json({ data: { accessToken } }, { headers });
   }
 
   #later(delayMs: number, run: () => void): void {
@@ -134,10 +145,12 @@ class World {
 
   async run(one: Step): Promise<void> {
     if (one.do === "navigate") this.#navigate(one);
-    else if (one.do === "logout") {
+    else if (one.do === "pass") await this.pass(one.ms);
+    else if (one.do === "change") this.#version++;
+    else {
       this.#loggedOutAtMs ??= this.nowMs;
       this.#state = undefined;
-    } else await this.pass(one.ms);
+    }
   }
 
   async pass(ms: number): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * Random schedules of many tabs. Tabs are opened, loaded again, frozen, cached, killed, hidden and taken offline. Users sign in by script
- * and by page, cookies are removed, clocks are set, and responses are lost. Each schedule runs with the hint cookie or without it.
+ * and by page, sessions change, cookies are removed, clocks are set, and responses are lost. Each schedule runs with the hint cookie or
+ * without it.
  *
  * The test checks that no tab reports the end of a session that is live, that every call completes, and that listeners receive the last
  * state. Each token life has one refresh, and at most one more for each event that may cause a further one. After `dispose` no timer,
@@ -24,7 +25,7 @@ type Step =
   | {
       readonly do:
         | ("open" | "use" | "freeze" | "resume" | "cache" | "kill" | "reload" | "hide" | "show" | "end")
-        | ("dispose" | "refuse" | "signInByPage");
+        | ("dispose" | "refuse" | "change" | "signInByPage");
       readonly tab: number;
     }
   | { readonly do: "network"; readonly network: Network }
@@ -44,7 +45,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constantFrom("end" as const, "end", "refuse", "refuse", "signInByPage"), tab }),
+    arbitrary: fc.record({
+      do: fc.constantFrom("end" as const, "end", "refuse", "refuse", "change", "change", "signInByPage"),
+      tab,
+    }),
   },
   {
     weight: 3,
@@ -201,6 +205,10 @@ class Schedule {
         return tab.session.fetch("https://app.example/api", { signal: this.#leaving.signal });
       });
       this.#call(tab, fetched);
+    } else if (action === "change" && runs) {
+      this.cost();
+      world.version++;
+      this.#call(tab, tab.session.fetch("https://app.example/api", { signal: this.#leaving.signal }));
     } else if (action === "signInByPage") {
       this.cost(2);
       this.#signInByPage(tab);
