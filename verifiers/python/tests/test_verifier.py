@@ -5,6 +5,7 @@ import json
 import threading
 import unittest
 from base64 import urlsafe_b64encode
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,32 @@ class StaleTest(unittest.TestCase):
             caller = authorize(world.verifier, given)
             self.assertEqual((caller.status, caller.reason), (401, "stale"))
             self.assertEqual(caller.headers["www-authenticate"], challenge)
+
+
+    def test_ended_and_changed_sessions_are_forgotten_by_both_clocks(self) -> None:
+        def time(ms: float) -> str:
+            return datetime.fromtimestamp(ms / 1000, UTC).isoformat().replace("+00:00", "Z")
+
+        start = FIRST["nowMs"] - 200_000
+        expires = {"expireTime": time(FIRST["nowMs"])}
+        entries = {
+            "revocations": [{"sessionId": "a", **expires}],
+            "staleTokens": [{"sessionId": "b", "minVersion": 2, **expires}],
+        }
+        for store_ahead_ms, after_ms, is_kept in (
+            *((0, 199_999, True), (0, 200_000, False)),
+            *((-1000, 200_000, True), (3_600_000, 199_999, True)),
+        ):
+            batches = [
+                {"atMs": at_ms, "batch": {"cursor": "1", "asOfTime": time(at_ms + store_ahead_ms), **members}}
+                for at_ms, members in ((start, entries), (start + after_ms, {}))
+            ]
+            world = World(VECTORS["options"], VECTORS["keys"], {**FIRST, "feed": batches})
+            self.addCleanup(world.verifier.close)
+            known = world.verifier._revocations
+            assert known is not None
+            found = (known.has("a", 0), known.min_version("b"))
+            self.assertEqual(found, (True, 2) if is_kept else (False, 0), (store_ahead_ms, after_ms))
 
 
 class OptionsTest(unittest.TestCase):
