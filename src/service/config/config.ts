@@ -3,6 +3,7 @@ import { readAdmin } from "./admin.ts";
 import { readBrowsers, readDeviceBinding, readOAuth } from "./clients.ts";
 import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
+import { readMigration } from "./migration.ts";
 import { readObservability, readTelemetry } from "./observability.ts";
 import { type AddFault, type Environment, type Read, readSettings } from "./reader.ts";
 import { removedVariables } from "./removed.ts";
@@ -27,6 +28,7 @@ function readGroups(read: Read, addFault: AddFault) {
     ...readSessions(read, addFault),
     ...browsers,
     ...readDeviceBinding(read, addFault, browsers.cookie, listeners),
+    ...readMigration(read, addFault, browsers.cookie.name),
     ...readOAuth(read),
     ...readLimits(read),
     ...readObservability(read),

@@ -5,6 +5,7 @@
 import { browserFindings } from "./browser-findings.ts";
 import { type Config, ConfigError, configVariables, readConfig } from "./config.ts";
 import { type ConfigFinding, findingsAbout } from "./finding.ts";
+import { migrationFindings } from "./migration-findings.ts";
 import type { Environment } from "./reader.ts";
 import { misspeltVariables } from "./spelling.ts";
 
@@ -26,7 +27,13 @@ export function configFindings(env: Environment, config?: Config): readonly Conf
     warning(found, "correct it, or remove it from the environment"),
   );
   if (config === undefined) return misspelt;
-  return [...misspelt, ...shortDeviceLife(config), ...withoutEffect(env, config), ...browserFindings(config)];
+  return [
+    ...misspelt,
+    ...shortDeviceLife(config),
+    ...withoutEffect(env, config),
+    ...migrationFindings(config),
+    ...browserFindings(config),
+  ];
 }
 
 /** Returns a finding as one line, for the log. */
@@ -57,6 +64,8 @@ const NEEDS: readonly Need[] = [
   ],
   [["DEVICE_SESSION_TTL"], "DEVICE_BINDING=on", ({ deviceBinding }) => deviceBinding],
   [["REDIS_COMMAND_TIMEOUT"], "REDIS_URL", ({ redis }) => redis !== undefined],
+  [["MIGRATE_URL"], "MIGRATE_COOKIES", ({ migrateCookies }) => migrateCookies.length > 0],
+  [["MIGRATE_COOKIES"], "MIGRATE_URL", ({ migrateUrl }) => migrateUrl !== undefined],
   [["DPOP_NONCES"], "OAUTH_ENDPOINTS=on", ({ oauthEndpoints }) => oauthEndpoints],
 ];
 

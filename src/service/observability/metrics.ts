@@ -28,6 +28,8 @@ export type Metrics = {
   gauge(name: string, help: string, read: ReadSamples, merge?: Merge): void;
   /** Returns all metrics as objects. */
   values(): Promise<readonly MetricValues[]>;
+  /** Records that an old session was to be migrated, that is, continued as a session of this service. */
+  migrated(result: "migrated" | "repeated" | "refused" | "failed"): void;
   /** Records that a request was not traced because the limit of traces is used up. */
   traceLimited(): void;
   /** Returns the metrics in the exposition format, and its content type. */
@@ -75,6 +77,7 @@ export function createMetrics(log?: LogCounts): Metrics {
   const crossSite = counter("session_cross_site_refused_total", "Requests refused as cross-site", ["header"]);
   const refused = counter("session_connections_refused_total", "Connections refused", ["listener", "reason"]);
   const tracesLimited = counter("session_traces_limited_total", "Requests not traced: the limit of traces is used up");
+  const migrations = counter("session_migrations_total", "Old sessions asked for, by result", ["result"]);
   const fastCounter: MakeFastCounter = (name, help, labelNames) =>
     new FastCounter({ name, help, labelNames }, registry);
   if (log !== undefined) countLines(registry, log, fastCounter);
@@ -92,6 +95,7 @@ export function createMetrics(log?: LogCounts): Metrics {
     },
     gauge,
     signalSent: createSignalCount(registry),
+    migrated: (result) => migrations.inc({ result }),
     traceLimited: () => tracesLimited.inc(),
     count: createEventCount(counter, fastCounter),
     // The library's types declare `type` as a number, and `metricName` not at all. Both are texts.

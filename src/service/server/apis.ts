@@ -31,6 +31,7 @@ import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
 import { createDeviceBinding, createDpop } from "./device-parts.ts";
+import { openMigration } from "./migration.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { mayOfferSignIn } from "./quickstart.ts";
@@ -79,7 +80,11 @@ export function createApis(deps: Deps): Apis {
   const [audience = issuer, ...others] = config.audiences ?? [];
   const streams = streamPlaceOf(deps);
   const common = { ...shared(deps), draining: draining.signal, stopping: stopping.signal };
-  const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject } = config;
+  const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject, oauthEndpoints } = config;
+  const creation = {
+    ...{ sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject, oauthEndpoints },
+    ...{ audience, clock: systemClock },
+  };
   return {
     docsKey: signInKey,
     publicHandler: publicHandler(config, {
@@ -90,6 +95,12 @@ export function createApis(deps: Deps): Apis {
       streams,
       audiences: new Set([audience, ...others]),
       lastSeen: LAST_SEEN[config.lastSeen],
+      migration: openMigration(config, {
+        ...common,
+        ...creation,
+        audiences: new Set([audience, ...others]),
+        ...{ ring, issuer, entropy: deps.entropy },
+      }),
       signIn:
         signInKey === undefined
           ? undefined
@@ -97,20 +108,14 @@ export function createApis(deps: Deps): Apis {
     }),
     adminHandler: adminHandler(config, {
       ...common,
-      sessionIdleTtlMs,
-      sessionAbsoluteTtlMs,
-      reuseIntervalMs,
-      maxSessionsPerSubject,
-      oauthEndpoints: config.oauthEndpoints,
+      ...creation,
       access,
       signIns: deps.signIns,
       signals: deps.signals,
       streams,
       issuer,
-      audience,
       feed,
       ring,
-      clock: systemClock,
       revokedKeyIds: () => ring.current.revokedKids,
     }),
     drain: () => draining.abort(),

@@ -14,6 +14,7 @@ import { observeRefusals } from "../api/gates/observed-refusals.ts";
 import { validated } from "../api/gates/validation.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
+import type { Migration } from "../api/public/migration.ts";
 import {
   MAX_OAUTH_REQUEST_BYTES,
   metadataAliases,
@@ -35,6 +36,8 @@ type Deps = ApiDeps &
   OAuthServiceDeps & {
     /** Undefined if the reference page offers no sign-in. */
     readonly signIn?: SignInDeps | undefined;
+    /** Undefined if no sessions of another system are migrated. */
+    readonly migration?: Migration | undefined;
     /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
     readonly streams?: StreamPlace | undefined;
   };
@@ -81,7 +84,8 @@ export function publicHandler(config: Config, deps: Deps): Handler {
 }
 
 function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
-  const handlers = validated(SessionService, SessionServiceRules, sessionService(deps));
+  const own = sessionService(deps);
+  const handlers = validated(SessionService, SessionServiceRules, deps.migration?.around(own) ?? own);
   const services: OfferedService[] = [
     {
       service: SessionService,

@@ -18,6 +18,8 @@ export type AuditEvent =
       readonly session: Pick<Session, "client" | "clientId">;
       /** Present if no live session of the subject had the user agent of this one. */
       readonly newDevice?: true;
+      /** The name of the cookie of another system, whose session this one continues (migration/migrate.ts). */
+      readonly cookieName?: string;
       readonly happenedAt?: StoreMs;
     })
   | (OfSession & { readonly event: "session_renewed"; readonly outcome: Exclude<RotationOutcome, "reuse"> })

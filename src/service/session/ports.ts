@@ -12,6 +12,7 @@ import type { Narrowing } from "./exchange/narrowing.ts";
 import type { Authentication, EndReason, LastSeen, LogEntry, NewSession, Place, Session, SessionId } from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type {
+  CreateOnceOutcome,
   CreateOutcome,
   CreateWithinOutcome,
   ElevateOutcome,
@@ -70,6 +71,19 @@ export interface SessionStore extends SessionEventLog {
    * whatever the limit. If the limit refuses the session, nothing is created, and nothing ends.
    */
   createWithin(limit: SessionLimit, ...given: Parameters<SessionStore["create"]>): Promise<CreateWithinOutcome>;
+
+  /**
+   * Creates a session like `create`, unless a session was created with this id in this way at most `claimMs` before. So an id that follows
+   * from something else, such as a session of another system, leads to one session, and to none after that one has ended.
+   */
+  createOnce(
+    claimMs: number,
+    limit: SessionLimit | undefined,
+    session: NewSession,
+    childNonce: string,
+    cap: number,
+    origin?: Origin,
+  ): Promise<CreateOnceOutcome>;
 
   /**
    * Refreshes a session: applies the rules of devices/binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and

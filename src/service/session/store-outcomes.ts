@@ -19,6 +19,15 @@ export type CreateWithinOutcome =
   | ({ readonly ok: true } & CreateOutcome)
   | { readonly ok: false; readonly reason: "refused"; readonly live: readonly Session[] };
 
+/**
+ * The session and its rotation state. `isNew`: this call has created it; otherwise an earlier one has. `ended`: an earlier call has created
+ * the session, and it has ended since.
+ */
+export type CreateOnceOutcome =
+  | ({ readonly ok: true; readonly isNew: boolean; readonly rotation: RotationState } & Omit<CreateOutcome, "replaced">)
+  | { readonly ok: false; readonly reason: "ended" }
+  | Extract<CreateWithinOutcome, { readonly ok: false }>;
+
 /** `outdated`: the session already has a later authentication. */
 export type ElevateOutcome =
   | { readonly ok: true; readonly session: Session }

@@ -33,6 +33,14 @@ export function systemEntropy(): Entropy {
   };
 }
 
+/** Returns the session id, in the partition of a subject, that always follows from a text. It shows nothing of the text. */
+export function sessionIdFrom(subject: string, text: string): SessionId {
+  const id = Buffer.alloc(17);
+  id.write(hash("sha256", subject, "latin1").charAt(0), 0, "latin1");
+  id.write(hash("sha256", JSON.stringify(["migration", subject, text]), "hex"), 1, 16, "hex");
+  return id.toString("base64url") as SessionId;
+}
+
 /** Makes session ids (partition byte ‖ 16 random bytes) and nonces (8 random bytes). */
 export function createRandom(entropy: Entropy = systemEntropy()): Random {
   const id = Buffer.alloc(17);

@@ -94,6 +94,10 @@ test.each<[string, Record<string, string>]>([
   ["DEVICE_SESSION_TTL has no effect", { DEVICE_SESSION_TTL: "10m" }],
   ["REDIS_COMMAND_TIMEOUT has no effect", { REDIS_COMMAND_TIMEOUT: "1s" }],
   ["DPOP_NONCES has no effect", { OAUTH_ENDPOINTS: "off", DPOP_NONCES: "on" }],
+  ["MIGRATE_URL has no effect without MIGRATE_COOKIES", { MIGRATE_URL: "http://app.internal/migrate" }],
+  ["MIGRATE_COOKIES has no effect without MIGRATE_URL", { MIGRATE_COOKIES: "connect.sid" }],
+  ["MIGRATE_URL: old cookies", { MIGRATE_COOKIES: "connect.sid", MIGRATE_URL: "http://app.example.com/migrate" }],
+  ["MIGRATE_URL: old cookies", { MIGRATE_COOKIES: "connect.sid", MIGRATE_URL: "http://203.0.113.7/migrate" }],
   ["COOKIE_SAMESITE=None without", { COOKIE_SAMESITE: "None" }],
 ])("%s … is found", (beginning, env) => {
   expect(warningsOf(env)).toEqual([expect.stringContaining(beginning)]);
@@ -105,6 +109,16 @@ test.each<[string, Record<string, string>]>([
   ["an access cookie beside a __Host- cookie", { COOKIE_NAME: "__Host-rt", ACCESS_COOKIE: "at" }],
   ["an access cookie that no other domain can set", { ...PAGES, ACCESS_COOKIE: "__Host-at" }],
   ["an access cookie on this machine", { COOKIE_PATH: "/", ACCESS_COOKIE: "at", ISSUER: "http://localhost:8080" }],
+  ...[
+    "http://127.0.0.1:3000",
+    "http://app",
+    "http://app.default.svc",
+    "http://10.1.2.3",
+    "https://app.example.com",
+  ].map((url): [string, Record<string, string>] => [
+    `a migration by ${url}`,
+    { MIGRATE_COOKIES: "connect.sid", MIGRATE_URL: url },
+  ]),
   ["signals that are switched off", { SIGNALS_ALLOW_PRIVATE: "off" }],
 ])("%s is no finding", (_, env) => {
   expect(warningsOf(env)).toEqual([]);

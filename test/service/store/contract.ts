@@ -5,6 +5,7 @@ import type { Backend } from "../../support/store/backends.ts";
 import { openContext } from "../../support/store/context.ts";
 import { sidOf, subject } from "../../support/store/sessions.ts";
 import { createContract } from "./contract/create.ts";
+import { createOnceContract } from "./contract/create-once.ts";
 import { deviceCookiesContract } from "./contract/device-cookies.ts";
 import { deviceKeysContract } from "./contract/device-keys.ts";
 import { dueRecordsContract } from "./contract/due-records.ts";
@@ -31,6 +32,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     const context = openContext(start);
 
     createContract(context);
+    createOnceContract(context);
     revokeAllContract(context);
     elevateContract(context);
     updateContract(context);

@@ -8,7 +8,7 @@ const MAX_COOKIE_BYTES = 4_096;
 /** If a caller chose less than this, in bytes, no access cookie is too large. */
 const SURELY_FITS = 1_000;
 
-type Deps = Pick<SessionAdminServiceDeps, "cookie" | "accessTokens" | "random" | "store">;
+export type AccessCookieDeps = Pick<SessionAdminServiceDeps, "cookie" | "accessTokens" | "random" | "store">;
 type Wanted = Omit<NewSession, "sid" | "dpopJkt"> & Pick<Session, "version">;
 
 /**
@@ -16,7 +16,7 @@ type Wanted = Omit<NewSession, "sid" | "dpopJkt"> & Pick<Session, "version">;
  * which is signed for this.
  * @throws ServiceError (E400_INVALID_REQUEST) with the size, and what takes most of it
  */
-export function requireAccessCookie({ cookie, accessTokens, random, store }: Deps, wanted: Wanted): void {
+export function requireAccessCookie({ cookie, accessTokens, random, store }: AccessCookieDeps, wanted: Wanted): void {
   if (!cookie.setsAccess || wanted.transport === "token") return;
   const sizes = Object.entries({
     claims: wanted.claims,

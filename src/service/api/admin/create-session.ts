@@ -28,7 +28,13 @@ export async function createSession(
   return response(deps, created);
 }
 
-function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequest) {
+export type WantedDeps = Pick<
+  SessionAdminServiceDeps,
+  "audience" | "sessionIdleTtlMs" | "sessionAbsoluteTtlMs" | "clock" | "device" | "oauthEndpoints"
+>;
+
+/** Returns the session that a request describes. @throws ServiceError if it cannot be created */
+export function wantedSession(deps: WantedDeps, request: CreateSessionRequest) {
   const audience = audienceOf(request.audience, request.audiences, deps.audience);
   const absoluteLifetimeMs = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtlMs);
   const authentication = authenticationOf(request, deps.clock());
@@ -62,7 +68,7 @@ function wantedSession(deps: SessionAdminServiceDeps, request: CreateSessionRequ
 
 /** Checks a session that only the token endpoint can refresh. Such a session cannot require device binding, which needs cookies. */
 function checkTokenTransport(
-  { oauthEndpoints }: SessionAdminServiceDeps,
+  { oauthEndpoints }: WantedDeps,
   { persistent }: CreateSessionRequest,
   deviceRequired: boolean,
 ): void {
@@ -76,7 +82,7 @@ function checkTokenTransport(
 const THUMBPRINT = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
 
 /** Checks the key thumbprint of a new session. @throws ServiceError if no client could prove possession of such a key */
-function checkKey({ oauthEndpoints }: SessionAdminServiceDeps, thumbprint: string, deviceRequired: boolean): void {
+function checkKey({ oauthEndpoints }: WantedDeps, thumbprint: string, deviceRequired: boolean): void {
   if (!THUMBPRINT.test(thumbprint)) throw invalidRequest("dpop_jkt", "is not a SHA-256 thumbprint in base64url");
   if (!oauthEndpoints) throw invalidRequest("dpop_jkt", "needs OAUTH_ENDPOINTS=on");
   if (deviceRequired) throw invalidRequest("dpop_jkt", "goes with no device_binding_policy");

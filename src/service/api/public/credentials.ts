@@ -24,7 +24,12 @@ export type CredentialDeps = RefuseDeps &
     readonly device: { readonly offers: boolean; readonly cookie: Pick<DeviceCookie, "read"> };
     /** The rate limit of refreshes by session. */
     readonly refreshLimit: Pick<PeekableRateLimit, "peek">;
+    /** Finds what a refused call presents of another system, whose sessions are migrated; undefined if none are. */
+    readonly migration?: { find(refused: Refused, context: HandlerContext): Other | undefined } | undefined;
   };
+
+/** A credential of another system. */
+type Other = { readonly ok: true };
 
 type Rpc = keyof typeof SessionService.method;
 type Check = (
@@ -91,6 +96,11 @@ export function requireCredential(deps: CredentialDeps, report: ReportRefusal): 
     if (method.parent.typeName !== SessionService.typeName) return undefined;
     const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader, context);
     if (!checked.ok) {
+      const other = checked.reason === "rate_limited" ? undefined : deps.migration?.find(checked, context);
+      if (other !== undefined) {
+        requestContextOf(context).credential = other;
+        return undefined;
+      }
       const isLimited = checked.reason === "rate_limited";
       return report(context, isLimited ? rateLimited(checked.retryAfterMs) : refusalOf(deps, checked, context));
     }

@@ -114,7 +114,7 @@ function refuseRefresh(deps: SessionServiceDeps, result: RefreshRefused, context
   return refuse(deps, result, context);
 }
 
-function offerRegistration({ responseHeader }: HandlerContext, challenge: string): void {
+export function offerRegistration({ responseHeader }: HandlerContext, challenge: string): void {
   responseHeader.set(REGISTRATION, registrationValue(REGISTER_PATH, challenge));
 }
 

@@ -5,15 +5,18 @@ import type { NewSession, Session, SessionId } from "../model.ts";
 import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
 import { secondsLeft } from "../rotation/refresh.ts";
 
-type Deps = {
+export type CreateLimit = {
+  readonly audit: Audit;
+  /** How often a session may be created for one subject. */
+  readonly createLimit: RateLimit;
+};
+
+type Deps = CreateLimit & {
   readonly store: Pick<SessionStore, "create">;
   readonly refreshTokens: RefreshTokens;
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Random;
-  readonly audit: Audit;
   readonly maxSessionsPerSubject: number;
-  /** How often a session may be created for one subject. */
-  readonly createLimit: RateLimit;
 };
 
 export type Created = {
@@ -32,20 +35,14 @@ export async function create(
   requester: Requester,
   replaces?: SessionId,
 ): Promise<Created | Limited> {
-  const retryAfterMs = deps.createLimit.take(wanted.subject);
-  if (retryAfterMs !== undefined) {
-    deps.audit({ event: "rate_limited", limit: "create", subject: wanted.subject }, requester);
-    return { ok: false, reason: "rate_limited", limit: "create", retryAfterMs };
-  }
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
   const limit = deps.maxSessionsPerSubject;
-  const { session, evicted, replaced, newDevice } = await deps.store
-    .create({ ...wanted, sid }, nonce, limit, replaces, originOf(requester))
-    .catch((error: unknown) => {
-      deps.createLimit.giveBack(wanted.subject);
-      throw error;
-    });
+  const result = await withinLimit(deps, wanted.subject, requester, () =>
+    deps.store.create({ ...wanted, sid }, nonce, limit, replaces, originOf(requester)),
+  );
+  if ("reason" in result) return result;
+  const { session, evicted, replaced, newDevice } = result;
   const { subject } = session;
   if (replaced && replaces !== undefined)
     deps.audit({ event: "session_ended", sid: replaces, reason: "replaced" }, requester);
@@ -60,4 +57,22 @@ export async function create(
     refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
   };
+}
+
+/** Creates a session of a subject within its limit. If the store did not respond, the attempt does not count. */
+export async function withinLimit<T>(
+  { createLimit, audit }: CreateLimit,
+  subject: string,
+  requester: Requester,
+  create: () => Promise<T>,
+): Promise<T | Limited> {
+  const retryAfterMs = createLimit.take(subject);
+  if (retryAfterMs !== undefined) {
+    audit({ event: "rate_limited", limit: "create", subject }, requester);
+    return { ok: false, reason: "rate_limited", limit: "create", retryAfterMs };
+  }
+  return create().catch((error: unknown) => {
+    createLimit.giveBack(subject);
+    throw error;
+  });
 }

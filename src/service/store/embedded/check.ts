@@ -1,6 +1,7 @@
 /** Examines a database file without changing it. */
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { CLAIMS_TABLE } from "./claims.ts";
 import { CLOCK_TABLE } from "./clock.ts";
 import { isHalfRestored, MIGRATIONS } from "./schema.ts";
 
@@ -35,6 +36,7 @@ export function schemaFault(path: string): string | undefined {
     for (const step of MIGRATIONS.slice(0, version)) own.exec(step);
     const required = definitions(own);
     own.exec(CLOCK_TABLE);
+    own.exec(CLAIMS_TABLE);
     const [found, known] = [definitions(db), definitions(own)];
     const foreign = [...found].find(([name, text]) => known.get(name) !== text);
     if (foreign !== undefined) return `has a ${foreign[0]} that this service did not make`;

@@ -3,37 +3,67 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SessionLimit } from "../../session/admin/limit.ts";
 import type { Origin } from "../../session/events/events.ts";
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
-import type { CreateWithinOutcome, SessionStore } from "../../session/ports.ts";
-import type { StoreMs } from "../../session/time.ts";
+import type { CreateOnceOutcome, CreateWithinOutcome, SessionStore } from "../../session/ports.ts";
+import { firstState } from "../../session/rotation/rotation.ts";
+import { later, type StoreMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
+import type { Claims } from "./claims.ts";
 import { type LimitProgress, type LimitStep, limitStep } from "./limits.ts";
-import { sessionOf } from "./rows.ts";
+import { rotationOf, sessionOf } from "./rows.ts";
 import { type CreateStep, createStep, isNewDevice, type SubjectDeps } from "./subject-steps.ts";
 import type { Transactions } from "./transactions.ts";
 
 export type CreationDeps = SubjectDeps &
   Transactions & {
+    readonly openClaims: () => Claims;
     readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean) => void;
     readonly signalCreated: (session: Session, newDevice: boolean, now: StoreMs) => void;
   };
 
-export function createCreation(deps: CreationDeps): Pick<SessionStore, "create" | "createWithin"> {
+export function createCreation(deps: CreationDeps): Pick<SessionStore, "create" | "createWithin" | "createOnce"> {
+  const { sessions, openClaims } = deps;
   return {
     async create(...given) {
-      const created = await createWithin(deps, undefined, ...given);
+      const created = await createWithin(deps, undefined, undefined, ...given);
       if (!created.ok) throw new TypeError("a session was refused without a limit");
       const { ok, ...outcome } = created;
       return outcome;
     },
-    createWithin: (limit, ...given) => createWithin(deps, limit, ...given),
+    createWithin: (limit, ...given) => createWithin(deps, undefined, limit, ...given),
+
+    async createOnce(claimMs, limit, session, childNonce, cap, origin) {
+      const claims = openClaims();
+      const { sid } = session;
+      const claim: Claim<CreateOnceOutcome> = {
+        find(now) {
+          const row = sessions.live(sid, now);
+          if (row === undefined) return claims.has(sid, now) ? { ok: false, reason: "ended" } : undefined;
+          const found = { session: sessionOf(row), rotation: rotationOf(row), evicted: [], newDevice: false };
+          return { ok: true, isNew: false, ...found };
+        },
+        add: (now) => claims.add(sid, later(now, claimMs), now),
+      };
+      const created = await createWithin(deps, claim, limit, session, childNonce, cap, undefined, origin);
+      if (!created.ok || "isNew" in created) return created;
+      const { replaced, ...outcome } = created;
+      return { ...outcome, isNew: true, rotation: firstState(childNonce) };
+    },
   };
 }
 
-async function createWithin(
+/** A claim of the session's id. */
+type Claim<Found> = {
+  /** Returns what an earlier call has left; undefined if there was none. */
+  find(now: StoreMs): Found | undefined;
+  add(now: StoreMs): void;
+};
+
+async function createWithin<Found extends object = never>(
   deps: CreationDeps,
+  claim: Claim<Found> | undefined,
   limit: SessionLimit | undefined,
   ...[session, childNonce, cap, replaces, origin]: Parameters<SessionStore["create"]>
-): Promise<CreateWithinOutcome> {
+): Promise<CreateWithinOutcome | Found> {
   const { sessions, end, leaveCreated, signalCreated, write } = deps;
   const note = noteOf(origin);
   const evicted: SessionId[] = [];
@@ -41,7 +71,10 @@ async function createWithin(
   let newDevice: boolean | undefined;
   let progress: LimitProgress | undefined;
 
-  const step = (now: StoreMs): CreateStep | Exclude<LimitStep, { readonly state: "within" }> => {
+  type Taken = CreateStep | Exclude<LimitStep, { readonly state: "within" }> | { state: "found"; found: Found };
+  const step = (now: StoreMs): Taken => {
+    const found = claim?.find(now);
+    if (found !== undefined) return { state: "found", found };
     const existing = sessions.get(session.sid);
     // If the session exists, an earlier attempt of this call has created it.
     if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
@@ -61,12 +94,14 @@ async function createWithin(
     if (created.state === "created") {
       leaveCreated(session, origin, now, newDevice);
       signalCreated(created.session, newDevice, now);
+      claim?.add(now);
     }
     return created;
   };
 
   for (;;) {
     const taken = write("FULL", step);
+    if (taken.state === "found") return taken.found;
     if (taken.state === "refused") return { ok: false, reason: "refused", live: taken.live };
     if ("evicted" in taken) evicted.push(...taken.evicted);
     if (taken.state === "created") {

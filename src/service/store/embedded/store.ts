@@ -13,6 +13,7 @@ import type { WallClock } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { REUSE_NOTES } from "../event-text.ts";
 import { createWakers, type Wakers } from "../wakers.ts";
+import { createClaims } from "./claims.ts";
 import { createStoreClock } from "./clock.ts";
 import { createEndings } from "./endings.ts";
 import { createDueSteps, createEvents } from "./events.ts";
@@ -81,8 +82,9 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   };
 
   const parts = { sql, sessions, log, due, signals, read, write, end };
+  const openClaims = createClaims(db, transactions);
   const { appendEndOfAll: endedWithAll, appendCreated: signalCreated } = signals;
-  const subjects = { ...parts, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
+  const subjects = { ...parts, openClaims, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
   const resume = createResumption(subjects);
   return {
     ...createEvents(sql, transactions),

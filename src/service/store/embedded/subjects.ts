@@ -7,7 +7,9 @@ import { RECORDED_WITHIN_MS } from "../event-text.ts";
 import { createCreation, type CreationDeps as Deps } from "./create.ts";
 import { endAllStep, endSomeStep, expireStep } from "./subject-steps.ts";
 
-export function createSubjects(deps: Deps): Pick<SessionStore, "create" | "createWithin" | "endAll" | "expire"> {
+export function createSubjects(
+  deps: Deps,
+): Pick<SessionStore, "create" | "createWithin" | "createOnce" | "endAll" | "expire"> {
   const { sql, read, write } = deps;
   return {
     ...createCreation(deps),

@@ -1,12 +1,20 @@
 /** Creates a session in one run of a script. A subject with many sessions takes several runs, because each run does limited work. */
 import type { SessionLimit } from "../../session/admin/limit.ts";
-import type { CreateWithinOutcome, SessionStore } from "../../session/ports.ts";
+import type { CreateOnceOutcome, CreateWithinOutcome, SessionStore } from "../../session/ports.ts";
+import type { RotationState } from "../../session/rotation/rotation.ts";
 import { noteOf } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
-import { decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";
+import { decodeRotation, decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, listed, sessionId, text } from "./replies.ts";
+
+type ClaimedOutcome =
+  | (Extract<CreateWithinOutcome, { readonly ok: true }> & { readonly rotation: RotationState })
+  | Extract<CreateOnceOutcome, { readonly ok: false }>;
+
+/** The result of lua/create.lua for a session that an earlier run has created, and that has ended. */
+const ENDED = "ended";
 
 type Arguments = readonly (string | number | Buffer)[];
 
@@ -18,11 +26,12 @@ export function createCreation(
   acknowledge: Acknowledge,
   markerLifeMs: number,
   endOwned: SessionStore["endOwned"],
-): Pick<SessionStore, "create" | "createWithin"> {
-  const createWithin = async (
+): Pick<SessionStore, "create" | "createWithin" | "createOnce"> {
+  const createClaimed = async (
+    claimMs: number | "",
     limit: SessionLimit | undefined,
     ...[session, childNonce, cap, replaces, origin]: Parameters<SessionStore["create"]>
-  ): Promise<CreateWithinOutcome> => {
+  ): Promise<ClaimedOutcome> => {
     const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
     const tag = tagOfSession(sid);
     if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
@@ -36,9 +45,10 @@ export function createCreation(
     const limits = [idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap, markerLifeMs, old, versionOf(session)];
     const notes = [noteOf(origin), noteOf(origin, session)];
     const limitText = limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`;
-    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes, limitText];
+    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes, limitText, claimMs];
     const [record, replaced, newDevice, ...others] = await runInSteps(link, tag, args);
     if (record === undefined) return { ok: false, reason: "refused", live: listed(others) };
+    if (text(record) === ENDED) return { ok: false, reason: "ended" };
     // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
     // session has ended in the meantime, the key of its marker.
     await acknowledge(tag, [`s${sid}`, `m${sid}`]);
@@ -49,10 +59,25 @@ export function createCreation(
       evicted: others.map(sessionId),
       replaced: endedElsewhere || (replaced !== undefined && replaced.length > 0),
       newDevice: newDevice !== undefined && newDevice.length > 0,
+      rotation: decodeRotation(record, 0),
     };
+  };
+  const createWithin = async (limit: SessionLimit | undefined, ...given: Parameters<SessionStore["create"]>) => {
+    const created = await createClaimed("", limit, ...given);
+    if (!created.ok && created.reason === "ended") throw new TypeError("the create script found a claim unasked");
+    if (!created.ok) return created;
+    const { rotation, ...outcome } = created;
+    return outcome;
   };
   return {
     createWithin,
+    async createOnce(claimMs, limit, session, childNonce, cap, origin) {
+      const created = await createClaimed(claimMs, limit, session, childNonce, cap, undefined, origin);
+      if (!created.ok) return created;
+      // In place of a session that was replaced, the script names one that was there.
+      const { replaced: isExisting, ...outcome } = created;
+      return { ...outcome, isNew: !isExisting };
+    },
     async create(...given) {
       const created = await createWithin(undefined, ...given);
       if (!created.ok) throw new TypeError("the create script refused a session without a limit");

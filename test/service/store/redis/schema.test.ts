@@ -18,6 +18,7 @@ import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, SECOND, subject } from 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../../docs/redis-schema.md"), "utf8");
 const RETENTION = 600 * SECOND;
 const DAYS_32 = 32 * 86_400 * SECOND;
+const DAYS_400 = 400 * 86_400 * SECOND;
 /**
  * How much shorter the remaining life of a key may be than the documented one, in ms. Some time passes between a write and the check of its
  * key.
@@ -69,6 +70,7 @@ const LIVES: Readonly<Record<string, number | undefined>> = {
   "the life of an access token and 60 s": MARKER_LIFE,
   "32 days after its last entry is of no use": MARKER_LIFE + DAYS_32,
   "32 days": DAYS_32,
+  "400 days": DAYS_400,
   "`SIGNALS_RETENTION` and 32 days": DEFAULT_RETENTION_MS + DAYS_32,
   "none: deleted when all are appended": undefined,
   "`EVENT_RETENTION` after the last one": RETENTION,
@@ -118,6 +120,7 @@ async function useEveryVerb(): Promise<SessionId> {
   await store.registerKey(kept.sid, { ...kept.first, generation: 2 }, someKey());
   await store.unbind(kept.sid);
   await store.elevate(kept.sid, { ...authentication, time: wallMs(6_000) });
+  await store.createOnce(DAYS_400, undefined, newSession(user), nonce(), 1_000, ORIGIN);
   await store.end(recorded.sid, "logout", ORIGIN);
   await store.recordEvents(
     [recordOf({ time: storeMs(1), type: "ended", sid: recorded.sid, subject: user, reason: "logout" })],

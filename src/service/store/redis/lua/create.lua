@@ -6,15 +6,19 @@
 --       8 cap, 9 how long ended sessions stay marked, ms, 10 a session of this partition to end before the creation, or '', 11 the
 --       version of the record, 12 the text of the due records (event-text.ts) of sessions that end, or '', 13 that of the created session,
 --       or '', 14 the limit: what it counts ('subject', 'client_id', 'client_kind'), how many sessions, and what happens beyond
---       ('end_least_recently_used', 'end_oldest', 'refuse'), separated by spaces; or '', 15 what an earlier run has found (result 'more')
+--       ('end_least_recently_used', 'end_oldest', 'refuse'), separated by spaces; or '', 15 for how long the id is claimed, ms: until then
+--       no second session is created with it; or '', 16 what an earlier run has found (result 'more')
 -- Returns the session's record; the id of the session of argument 10 if it was live, or ''; 'new' if no live session of the subject, of
 -- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended, in the order of their ends. If the limit
 -- refuses the session, it changes nothing, and returns 'refused', '', '', and ids and records of sessions that the limit counts, the least
 -- recently used first. If one run is not enough, it creates nothing, and returns 'again', '', 'new' or '', and the ids of the sessions that
--- it has ended; or 'more' and argument 15 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
+-- it has ended; or 'more' and argument 16 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
+-- With argument 15 it returns the record and 'existing' of a live session that an earlier run has created, and 'ended' if that one has ended.
 local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
 local existing = live(partition, sid, now)
-if existing then return { existing, '', '' } end
+if existing then return { existing, ARGV[15] == '' and '' or 'existing', '' } end
+local claim = ARGV[15] ~= '' and redis.call('GET', partition .. 't' .. sid)
+if claim and now < tonumber(claim) then return { 'ended', '', '' } end
 
 local index, many, clean = partition .. 'u', partition .. 'i' .. subject, partition .. 'k' .. subject
 local sids, unfinished = index_of(partition, subject, now)
@@ -69,11 +73,11 @@ local function apply_limit(scope, most, action)
   if old and subject_of(old) == subject and group_of(old, scope) == group then return nil end
   local known, entries = sids, {}
   if not sids then
-    local from = ARGV[15] == '' and entries_after(ended) or '(' .. string.sub(ARGV[15], 1, ENTRY)
+    local from = ARGV[16] == '' and entries_after(ended) or '(' .. string.sub(ARGV[16], 1, ENTRY)
     entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
     local added = {}
     for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
-    known = string.sub(ARGV[15], ENTRY + 1) .. table.concat(added)
+    known = string.sub(ARGV[16], ENTRY + 1) .. table.concat(added)
   end
   local counted = in_group(live_sessions(partition, known, now), scope, group)
   local is_all, window = #entries < MOST, action == 'end_oldest' and 1 or WINDOW
@@ -156,6 +160,10 @@ local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, ARGV[11], 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
 local entry = entry_of(record, sid)
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life) + slack(idle))
+if ARGV[15] ~= '' then
+  local claimed_until = string.format('%.0f', now + ARGV[15])
+  redis.call('SET', partition .. 't' .. sid, claimed_until, 'PXAT', claimed_until + shift)
+end
 if ARGV[13] ~= '' then
   local note = new == '' and ARGV[13] or string.sub(ARGV[13], 1, -2) .. ',"d":1}'
   redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', note, subject }, '\n'))

@@ -1,0 +1,24 @@
+/** The settings of migration: sessions of another system become sessions of this service when their browser asks for a refresh. */
+import type { AddFault, Read } from "./reader.ts";
+import { invalid, list, type Parsed, plainUrl, valid } from "./values.ts";
+
+/** How many names are looked for in each request without a refresh token. */
+const MAX_NAMES = 16;
+
+function cookieName(text: string): Parsed<string> {
+  return /^[!#$%&'*+.^_`|~\w-]{1,64}$/.test(text) ? valid(text) : invalid("has an item that is not a cookie's name");
+}
+
+export function readMigration(read: Read, addFault: AddFault, ownCookie: string) {
+  const migration = {
+    /** The cookies of sessions of another system, in the order in which they are looked for. */
+    migrateCookies: read("MIGRATE_COOKIES", list(cookieName), [] as readonly string[]),
+    /** Where the application says whose session such a cookie names. */
+    migrateUrl: read("MIGRATE_URL", plainUrl, undefined),
+  };
+  const { migrateCookies } = migration;
+  if (migrateCookies.length > MAX_NAMES) addFault(`MIGRATE_COOKIES has more than ${MAX_NAMES} names`);
+  const own = [ownCookie, ownCookie.replace(/^__(?:Host|Secure)-/, "")];
+  if (own.some((name) => migrateCookies.includes(name))) addFault("MIGRATE_COOKIES has the name in COOKIE_NAME");
+  return migration;
+}

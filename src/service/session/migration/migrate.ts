@@ -1,0 +1,107 @@
+/**
+ * Migration: a session of another system, whose cookie a browser still presents, becomes a session of this service.
+ *
+ * One old session leads to one session: the id of the new one follows from the old one, and the store claims that id. So two tabs, two
+ * instances and a repeated request get the same refresh token, as long as nobody has used it. After its first use the browser has a cookie
+ * of this service. A request that was sent before then has to try again. Later, and after the session has ended, the old session counts
+ * for nothing: a logout stays a logout, although the browser may still present the old cookie.
+ */
+import { type CreateLimit, withinLimit } from "../admin/create.ts";
+import type { Requester } from "../audit.ts";
+import type { Limited } from "../errors.ts";
+import { originOf } from "../events/due-lines.ts";
+import type { NewSession, Session, SessionId } from "../model.ts";
+import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } from "../ports.ts";
+import { secondsLeft } from "../rotation/refresh.ts";
+
+/**
+ * How long an old session leads to no second session, in ms. It is the longest life of a cookie in a browser (RFC 6265bis section 5.5). The
+ * system of the old session may set its cookie anew, but that ends with the migration.
+ */
+const CLAIM_MS = 400 * 86_400_000;
+
+/** The name under which the audit has migrations, as the credential that created the session. */
+const MIGRATION = "migration";
+
+export type MigrateDeps = CreateLimit & {
+  readonly store: Pick<SessionStore, "createOnce" | "now">;
+  readonly refreshTokens: Pick<RefreshTokens, "mint">;
+  readonly accessTokens: Pick<AccessTokens, "issue">;
+  readonly random: Pick<Random, "nonce">;
+  /** Returns the session id, in the partition of the subject, that always follows from a text. */
+  readonly sessionIdOf: (subject: string, text: string) => SessionId;
+  readonly maxSessionsPerSubject: number;
+  /** The reuse interval of refresh tokens (`R` in rotation.ts), in ms. */
+  readonly reuseIntervalMs: number;
+};
+
+/** A session of another system, and what the session of this service shall be. */
+export type OldSession = {
+  readonly wanted: Omit<NewSession, "sid">;
+  /** Identifies the old session, for all its life. */
+  readonly id: string;
+  /** The name of the cookie that presented it. */
+  readonly cookieName: string;
+};
+
+export type Migrated = {
+  readonly ok: true;
+  /** Whether this call has created the session. */
+  readonly isNew: boolean;
+  readonly session: Session;
+  readonly accessToken: AccessToken;
+  readonly refreshToken: string;
+  readonly secondsLeft: number;
+};
+
+/** `ended`: the new session has ended, or the browser has its cookie. `in_use`: its cookie was used a moment ago, so the browser has it. */
+export type NotMigrated = { readonly ok: false; readonly reason: "ended" | "in_use" };
+
+/** Creates the session, or finds the one that was created before. @throws StoreUnavailable */
+export async function migrate(
+  deps: MigrateDeps,
+  { wanted, id, cookieName }: OldSession,
+  from: Requester,
+): Promise<Migrated | NotMigrated | Limited> {
+  const { store, audit, maxSessionsPerSubject } = deps;
+  const requester: Requester = { ...from, address: () => from.address(), adminName: MIGRATION };
+  const { subject } = wanted;
+  const sid = deps.sessionIdOf(subject, id);
+  const result = await withinLimit(deps, subject, requester, () =>
+    store.createOnce(
+      CLAIM_MS,
+      undefined,
+      { ...wanted, sid },
+      deps.random.nonce(),
+      maxSessionsPerSubject,
+      originOf(requester),
+    ),
+  );
+  if (!result.ok) return result.reason === "refused" ? { ok: false, reason: "ended" } : result;
+  const { session, rotation, isNew, newDevice } = result;
+  const now = store.now(sid);
+  if (rotation.generation > 0) {
+    // The requests of a browser are in flight for at most half the reuse interval, and a session rotates once in it: the second rotation
+    // comes after every request that was sent without the cookie.
+    const isRecent = rotation.generation === 1 && Math.abs(now - rotation.childMintedAt) <= deps.reuseIntervalMs;
+    return { ok: false, reason: isRecent ? "in_use" : "ended" };
+  }
+  if (isNew)
+    audit({ event: "session_created", sid, subject, session, cookieName, ...(newDevice && { newDevice }) }, requester);
+  for (const old of result.evicted) {
+    audit({ event: "session_ended", sid: old, subject, reason: "session_limit" }, requester);
+  }
+  return {
+    ok: true,
+    isNew,
+    session,
+    accessToken: deps.accessTokens.issue(session, now),
+    refreshToken: deps.refreshTokens.mint({
+      sid,
+      generation: 1,
+      nonce: rotation.childNonce,
+      issuedAt: session.createdAt,
+    }),
+    secondsLeft: secondsLeft(session.idleExpiresAt, now),
+  };
+}
