@@ -98,7 +98,6 @@ export function createApis(deps: Deps): Apis {
       migration: openMigration(config, {
         ...common,
         ...creation,
-        audiences: new Set([audience, ...others]),
         ...{ ring, issuer, entropy: deps.entropy },
       }),
       signIn:

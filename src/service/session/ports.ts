@@ -8,8 +8,7 @@ import type { SessionLimit } from "./admin/limit.ts";
 import type { DevicePresentation } from "./devices/binding.ts";
 import type { DeviceKey, KeyProof } from "./devices/key.ts";
 import type { Origin, SessionEventLog } from "./events/events.ts";
-import type { Narrowing } from "./exchange/narrowing.ts";
-import type { Authentication, EndReason, LastSeen, LogEntry, NewSession, Place, Session, SessionId } from "./model.ts";
+import type { Authentication, EndReason, LastSeen, LogEntry, NewSession, Place, SessionId } from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type {
   CreateOnceOutcome,
@@ -29,9 +28,10 @@ import type {
   UnbindOutcome,
   UpdateOutcome,
 } from "./store-outcomes.ts";
-import type { StoreMs, WallMs } from "./time.ts";
+import type { StoreMs } from "./time.ts";
 
 export type * from "./store-outcomes.ts";
+export type * from "./token-ports.ts";
 
 /** The store is unreachable, loading, read-only, out of memory or timed out. Whether the operation took effect is unknown. */
 export class StoreUnavailable extends Error {
@@ -191,53 +191,6 @@ export type EndAllOptions = { readonly except?: SessionId; readonly actor?: Sess
 /** Thrown for a cursor that this store did not make. */
 export class InvalidCursor extends Error {
   override readonly name = "InvalidCursor";
-}
-
-/** A parsed refresh token whose MAC is verified. */
-export type RefreshToken = PresentedToken & { readonly sid: SessionId };
-
-type RefreshTokenResult =
-  | { readonly ok: true; readonly token: RefreshToken }
-  | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" };
-
-export interface RefreshTokens {
-  /** Returns the canonical text of a token, under the current MAC key. */
-  mint(token: RefreshToken): string;
-  /** Parses and verifies a token. It does no I/O: a forged token is refused without the store. */
-  parse(text: string): RefreshTokenResult;
-}
-
-export type AccessToken = { readonly token: string; readonly expiresAt: WallMs };
-
-/** The claims of a verified access token. */
-export type AccessClaims = {
-  readonly sid: SessionId;
-  readonly sub: string;
-  /** The audiences of the token; never empty. */
-  readonly aud: readonly string[];
-  readonly exp: number;
-  readonly jti: string;
-  /** All claims of an access token, by their JWT names. */
-  readonly all: Readonly<Record<string, unknown>>;
-};
-
-/** A token whose signature, type and issuer are valid. */
-export type AuthenticAccessToken =
-  | { readonly ok: true; readonly claims: AccessClaims }
-  | { readonly ok: false; readonly reason: "malformed" | "unknown_key" | "forged" | "wrong_issuer" };
-
-/** `expired` means that the token is authentic but has expired. */
-export type AccessTokenResult =
-  | AuthenticAccessToken
-  | { readonly ok: false; readonly reason: "expired"; readonly claims: AccessClaims };
-
-export interface AccessTokens {
-  /** Signs an access token, which never outlives the session. @param deviceProven whether the client has proven the session's device key */
-  issue(session: Session, now: StoreMs, deviceProven?: boolean): AccessToken;
-  /** Signs an access token of the same session and version as another one, which can do less. */
-  narrow(token: AccessClaims, now: StoreMs, narrowing: Narrowing): AccessToken;
-  /** Parses and verifies signature, type, issuer and times; the audience may be any that a session was given. */
-  verify(text: string): AccessTokenResult;
 }
 
 /** Limits how often something may be done, by key. */
