@@ -16,7 +16,10 @@ function world() {
   });
   const run = (key: string) =>
     share(key, () => new Promise((resolve, reject) => void work.push({ key, resolve, reject })));
-  return { run, work, advance: (ms: number) => void (now += ms) };
+  const advance = (ms: number) => {
+    now += ms;
+  };
+  return { run, work, advance };
 }
 
 test("calls for one key share the work that is under way, its result and its failure", async () => {
