@@ -14,6 +14,7 @@ import {
   noticesOf,
   SIGNAL_EVENTS,
   type SignalFilter,
+  type SignalNotice,
   type Subscription,
   type SubscriptionState,
 } from "./model.ts";
@@ -63,7 +64,7 @@ export async function createSubscription(
   const { kind, endpoint, filter, audience, signingAlg } = wanted;
   if (parseTarget(endpoint, deps.targets) === undefined) throw invalidRequest("endpoint", "is not an allowed URL");
   checkAudience(kind, audience);
-  if (kind !== "webhook" && noticesOf(filter).length > 0) throw invalidRequest("filter.events", "is for webhooks");
+  checkEvents(kind, filter);
   if (signingAlg !== "") checkSigningAlg(kind, signingAlg, deps.signingAlgs());
   const generatedSecret =
     kind === "webhook" && wanted.secret === "" ? `whsec_${randomBytes(SECRET_BYTES).toString("base64")}` : "";
@@ -159,10 +160,17 @@ export async function testSubscription(
   const sessionId = randomBytes(SESSION_ID_BYTES).toString("base64url") as SessionId;
   const { events = [SIGNAL_EVENTS.ended] } = subscription.filter;
   const reason = events.includes(SIGNAL_EVENTS.ended) ? "logout" : (noticesOf(subscription.filter)[0] ?? "logout");
-  const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason } as const;
+  const version = reason === "updated" ? { version: 1 } : {};
+  const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason, ...version } as const;
   const { error } = await attempt(deps, { ...subscription, kind, endpoint }, { ...signal, endedAt: deps.wallClock() });
   deps.audit({ event: "subscription_tested", subscription: id, ...(error !== undefined && { error }) }, requester);
   return error;
+}
+
+function checkEvents(kind: PushKind, filter: SignalFilter): void {
+  const isSent = (notice: SignalNotice) => kind === "webhook" || (kind === "ssf_push" && notice === "updated");
+  const other = noticesOf(filter).find((notice) => !isSent(notice));
+  if (other !== undefined) throw invalidRequest("filter.events", `${SIGNAL_EVENTS[other]} is not sent to this kind`);
 }
 
 function checkAudience(kind: PushKind, audience: readonly string[]): void {

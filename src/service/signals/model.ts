@@ -9,18 +9,23 @@ import type { StoreMs, WallMs } from "../session/time.ts";
 /** Why a session ended. `revoked_all`: all sessions ended (RevokeAllSessions). */
 export type SignalReason = EndReason | "revoked_all";
 
-/** What a signal reports beside endings. `new_device`: the session's user agent is one that its subject had no live session with. */
-export type SignalNotice = "created" | "new_device";
+/**
+ * What a signal reports beside endings. `new_device`: the session's user agent is one that its subject had no live session with. `updated`:
+ * the claims or audiences of its access tokens are others.
+ */
+const NOTICES = ["created", "new_device", "updated"] as const;
+export type SignalNotice = (typeof NOTICES)[number];
 
 /** What a subscription may ask for. Without a choice it gets endings alone. */
 export const SIGNAL_EVENTS = {
   ended: "session.ended",
   created: "session.created",
   new_device: "session.new_device",
+  updated: "session.updated",
 } as const satisfies Record<SignalNotice | "ended", string>;
 export type SignalEvent = (typeof SIGNAL_EVENTS)[keyof typeof SIGNAL_EVENTS];
 
-/** The end or the creation of one session. If its signal is created twice, for example after a crash, both have the same id. */
+/** The end, the creation or an update of one session. If its signal is created twice, for example after a crash, both have the same id. */
 export type Signal = {
   /** 22 characters of base64url (see `signalId`), by which receivers recognise a repeated delivery. */
   readonly id: string;
@@ -30,13 +35,16 @@ export type Signal = {
   /** Absent if the session has no client, or the store had lost it. */
   readonly clientId?: string;
   readonly reason: SignalReason | SignalNotice;
-  /** When the session ended, or was created, in the store's time. It is converted to the wall clock when the signal is sent (session/time.ts). */
+  /** The version of the session; present only if it was updated. */
+  readonly version?: number;
+  /** When that happened, in the store's time. It is converted to the wall clock when the signal is sent (session/time.ts). */
   readonly endedAt: StoreMs;
 };
 
 /** Returns the id of a signal, which depends only on what happened. */
-export function signalId({ sessionId, reason, endedAt }: Omit<Signal, "id">): string {
-  return hash("sha256", `${sessionId} ${reason} ${endedAt}`, "base64url").slice(0, 22);
+export function signalId({ sessionId, reason, version, endedAt }: Omit<Signal, "id">): string {
+  const what = version === undefined ? reason : `${reason}:${version}`;
+  return hash("sha256", `${sessionId} ${what} ${endedAt}`, "base64url").slice(0, 22);
 }
 
 export type SubscriptionKind = "webhook" | "backchannel" | "ssf_push" | "ssf_poll";
@@ -46,7 +54,7 @@ export function eventOf({ reason }: Pick<Signal, "reason">): SignalEvent {
 }
 
 function isNotice(reason: Signal["reason"]): reason is SignalNotice {
-  return reason === "created" || reason === "new_device";
+  return (NOTICES as readonly string[]).includes(reason);
 }
 
 /** Selects the signals that a subscription wants. An absent field allows all values, but for `events`. */
@@ -61,7 +69,7 @@ export type SignalFilter = {
 
 /** Returns the notices that a subscription wants. */
 export function noticesOf({ events = [] }: SignalFilter): readonly SignalNotice[] {
-  return (["created", "new_device"] as const).filter((notice) => events.includes(SIGNAL_EVENTS[notice]));
+  return NOTICES.filter((notice) => events.includes(SIGNAL_EVENTS[notice]));
 }
 
 export function passes(signal: Signal, { subject, clientId, reasons, exceptSubjects, events }: SignalFilter): boolean {

@@ -34,7 +34,12 @@ type Known = {
 };
 
 export function signalOf({ sid, reason, endedAt, client, subject }: Known): Signal {
-  const ending = { sessionId: sid, reason: reason as Signal["reason"], endedAt: storeMs(endedAt) };
+  // Of an update, the reason is `updated:` and the version.
+  const [what, version] = reason.split(":");
+  const ending = {
+    ...{ sessionId: sid, reason: what as Signal["reason"], endedAt: storeMs(endedAt) },
+    ...(version !== undefined && { version: Number(version) }),
+  };
   return {
     id: signalId(ending),
     ...ending,

@@ -59,6 +59,20 @@ test.each([
   });
 });
 
+test("a webhook of an update has the version of the session", () => {
+  const secret = secretOf();
+  const signal = someSignal({ reason: "updated", version: 7 });
+  const { body, headers } = webhookRequest(
+    signal,
+    { endpoint: "https://a.example/" },
+    { secret, now: wallMs(Date.now()) },
+  );
+  expect(new Webhook(secret).verify(body, headers)).toMatchObject({
+    type: "session.updated",
+    data: { session_id: SID, subject: "user-1", client_id: "app", version: 7 },
+  });
+});
+
 test("an old webhook is refused by its time, and a repeated one has the same id", () => {
   const secret = secretOf();
   const [first, again] = [0, 3_600_000].map((ms) =>

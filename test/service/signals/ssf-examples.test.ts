@@ -3,7 +3,7 @@ import { decodeJwt, decodeProtectedHeader } from "jose";
 import { expect, test } from "vitest";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { wallMs } from "../../../src/service/session/time.ts";
-import { sessionRevokedToken, streamEventToken } from "../../../src/service/signals/kinds/ssf.ts";
+import { signalToken, streamEventToken } from "../../../src/service/signals/kinds/ssf.ts";
 import { someContext, someSignal } from "./world.ts";
 
 const STREAM = { id: "f67e39a0a4d34d56b3aa1bc4cff0069f", audience: ["receiver.example.com"] };
@@ -82,7 +82,7 @@ const EVENT = { event_timestamp: 1615304991, initiating_entity: "policy", reason
 
 test("the revoked session of CAEP 1.0, section 3.1: without a user", async () => {
   const { subject: _, ...signal } = { ...someSignal(), ...revoked, endedAt: wallMs(1615304991_000) };
-  expect(await claims(sessionRevokedToken(signal, { audience: ["https://sp.example.com/caep"] }, provider))).toEqual({
+  expect(await claims(signalToken(signal, { audience: ["https://sp.example.com/caep"] }, provider))).toEqual({
     ...common,
     sub_id: { format: "opaque", id: "dMTlD|1600802906337.16|16008.16" },
     events: { [SESSION_REVOKED]: EVENT },
@@ -92,7 +92,7 @@ test("the revoked session of CAEP 1.0, section 3.1: without a user", async () =>
 test("the revoked session of CAEP 1.0, section 3.1: of a user", async () => {
   const subject = "99beb27c-c1c2-4955-882a-e0dc4996fcbc";
   const signal = { ...someSignal(), ...revoked, subject, endedAt: wallMs(1615304991_000) };
-  expect(await claims(sessionRevokedToken(signal, { audience: ["https://sp.example.com/caep"] }, provider))).toEqual({
+  expect(await claims(signalToken(signal, { audience: ["https://sp.example.com/caep"] }, provider))).toEqual({
     ...common,
     sub_id: {
       format: "complex",

@@ -4,9 +4,9 @@ import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { STORES } from "../../support/every-protocol.ts";
 import { startRedis } from "../../support/redis.ts";
 import { type Service, withKeys } from "../../support/service.ts";
-import { bearer, logIn, message, openPublic } from "../../support/sessions.ts";
+import { admin, bearer, logIn, message, openAdmin, openPublic } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
-import { ISSUER, type Json, SESSION_REVOKED, type StreamReceiver } from "./stream-receiver.ts";
+import { ISSUER, type Json, SESSION_REVOKED, type StreamReceiver, TOKEN_CLAIMS_CHANGE } from "./stream-receiver.ts";
 import { startTransmitter, tokenOf } from "./stream-world.ts";
 
 const VERIFICATION = "https://schemas.openid.net/secevent/ssf/event-type/verification";
@@ -240,6 +240,37 @@ describe.each(STORES)("on the %s store", (kind) => {
     const ended = await end(1);
     expect(await sidsOf(await stream.poll())).toEqual(ended);
     await stream.remove();
+  });
+
+  test("a stream that requests it by name gets changes of claims, and none of their values", async () => {
+    const plain = await polledStream();
+    const stream = await polledStream();
+    const { stream_id } = stream;
+    const requested = { stream_id, events_requested: [TOKEN_CLAIMS_CHANGE, SESSION_REVOKED] };
+    const { json } = await receiver.streams("PATCH", { body: requested });
+    expect(new Set(json.events_delivered as string[])).toEqual(new Set(requested.events_requested));
+    const { sid, accessToken } = await logIn({ ...service, adminToken: operator });
+    for (const role of ["a value", "another"]) {
+      const change = { sessionId: sid, claims: { role } };
+      message(await openAdmin(service).call(admin.updateSession, change, bearer(operator)));
+    }
+    message(await openPublic(service).call(SessionService.method.logout, {}, bearer(accessToken)));
+    const tokens = Object.values((await stream.poll()).sets);
+    const payloads = await Promise.all(tokens.map((token) => receiver.verify(token, "receiver")));
+    const change = (sv: number) => ({
+      [TOKEN_CLAIMS_CHANGE]: { event_timestamp: expect.any(Number), initiating_entity: "admin", claims: { sv } },
+    });
+    expect(payloads.map(({ events }) => events)).toEqual([
+      ...[change(1), change(2)],
+      { [SESSION_REVOKED]: expect.objectContaining({ initiating_entity: "user" }) },
+    ]);
+    for (const { sub_id } of payloads) expect(sub_id).toMatchObject({ format: "complex", session: { id: sid } });
+    expect(JSON.stringify(payloads)).not.toContain("a value");
+    expect(Object.values((await plain.poll()).sets)).toHaveLength(1);
+    await receiver.streams("PATCH", { body: { stream_id, events_requested: [TOKEN_CLAIMS_CHANGE] } });
+    await end(1);
+    expect(await stream.poll({ ack: Object.keys((await stream.poll()).sets) })).toMatchObject({ sets: {} });
+    await Promise.all([plain.remove(), stream.remove()]);
   });
 
   test("a poll is checked", async () => {

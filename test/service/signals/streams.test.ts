@@ -1,7 +1,16 @@
 /** The endpoints of a transmitter of SSF 1.0 on the running service, as a receiver calls them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Service } from "../../support/service.ts";
-import { ISSUER, type Json, POLL, PUSH, SESSION_REVOKED, SIGNALS_URL, type StreamReceiver } from "./stream-receiver.ts";
+import {
+  ISSUER,
+  type Json,
+  POLL,
+  PUSH,
+  SESSION_REVOKED,
+  SIGNALS_URL,
+  type StreamReceiver,
+  TOKEN_CLAIMS_CHANGE,
+} from "./stream-receiver.ts";
 import { startTransmitter, tokenOf } from "./stream-world.ts";
 
 let service: Service;
@@ -53,7 +62,7 @@ describe("stream configuration", () => {
       stream_id: expect.stringMatching(/^[0-9a-f]{32}$/),
       iss: ISSUER,
       aud: ["receiver"],
-      events_supported: [SESSION_REVOKED],
+      events_supported: [SESSION_REVOKED, TOKEN_CLAIMS_CHANGE],
       events_requested: [],
       events_delivered: [SESSION_REVOKED],
       delivery: { method: POLL, endpoint_url: `${SIGNALS_URL}/v1/ssf/poll/${stream.stream_id}` },

@@ -47,7 +47,8 @@ export type SubscriptionFilter = Message<"auth.admin.v1.SubscriptionFilter"> & {
 
   /**
    * What is reported: `session.ended` (the default), `session.created`, `session.new_device` (a session with a user
-   * agent that its subject had no live session with). Others than the default are for webhooks.
+   * agent that its subject had no live session with), `session.updated` (its claims or audiences are others). Webhooks
+   * get all of them, security event tokens by push `session.updated` beside the default: as `token-claims-change`.
    *
    * @generated from field: repeated string events = 4;
    */

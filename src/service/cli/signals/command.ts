@@ -32,7 +32,10 @@ export function addSignalsCommand(program: Command, context: Context): void {
     .option("--signing-alg <algorithm>", "signs its tokens: that of the key ring, or RS256 with SIGNALS_RSA_KEY_FILE")
     .option("--subject <subject>", "sessions of this user only")
     .option("--client-id <id>", "sessions of this application only")
-    .option("--event <event...>", "session.ended (the default), session.created, session.new_device: webhooks only")
+    .option(
+      "--event <event...>",
+      "session.ended (the default), session.updated (webhooks, ssf), session.created, session.new_device (webhooks)",
+    )
     .option("--reason <reason...>", "ends for these reasons only, such as logout, expired, revoked_all")
     .option(
       "--secret-file <path>",

@@ -4,7 +4,9 @@ import type { PendingEvent, SignalReason, Subscription } from "../model.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import type { RequestContext, SentSignal } from "./context.ts";
 
-export const SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
+const CAEP = "https://schemas.openid.net/secevent/caep/event-type/";
+export const SESSION_REVOKED = `${CAEP}session-revoked`;
+export const TOKEN_CLAIMS_CHANGE = `${CAEP}token-claims-change`;
 
 /** The type of security event tokens (RFC 8417 section 2.3). */
 export const EVENT_TOKEN_TYPE = "secevent+jwt";
@@ -53,8 +55,11 @@ function signedToken(
   });
 }
 
-/** Returns a signed `session-revoked` (CAEP 1.0 section 3.1). */
-export function sessionRevokedToken(
+/**
+ * Returns a signed `session-revoked` (CAEP 1.0 section 3.1), or of an update a `token-claims-change` (section 3.2). The latter has one claim that
+ * has changed, the version of the session: a receiver learns that there are others, and none of their values.
+ */
+export function signalToken(
   signal: SentSignal,
   { audience }: { readonly audience: readonly string[] },
   signing: Signing,
@@ -67,15 +72,23 @@ export function sessionRevokedToken(
       audience,
       // The identifiers follow RFC 9493. A session of a user is a complex subject (SSF 1.0 section 3).
       subject: signal.subject === undefined ? session : { format: "complex", session, user },
-      type: SESSION_REVOKED,
-      event: {
-        event_timestamp: secondsOf(signal.endedAt),
-        initiating_entity: INITIATORS[signal.reason as SignalReason], // Such a subscription gets endings alone (manage.ts).
-        reason_admin: { en: signal.reason },
-      },
+      type: signal.reason === "updated" ? TOKEN_CLAIMS_CHANGE : SESSION_REVOKED,
+      event: caepEventOf(signal),
     },
     signing,
   );
+}
+
+function caepEventOf(signal: SentSignal): object {
+  const event_timestamp = secondsOf(signal.endedAt);
+  if (signal.reason === "updated") {
+    return { event_timestamp, initiating_entity: "admin", claims: { sv: signal.version } };
+  }
+  return {
+    event_timestamp,
+    initiating_entity: INITIATORS[signal.reason as SignalReason], // Other notices are for webhooks (manage.ts).
+    reason_admin: { en: signal.reason },
+  };
 }
 
 /** Returns a signed event about a stream itself. Its subject is the stream. */
@@ -96,7 +109,7 @@ export async function ssfPushRequest(
   target: { readonly endpoint: string; readonly audience: readonly string[] },
   context: RequestContext,
 ): Promise<OutgoingRequest> {
-  return tokenRequest(await sessionRevokedToken(signal, target, context), target, context);
+  return tokenRequest(await signalToken(signal, target, context), target, context);
 }
 
 export function tokenRequest(

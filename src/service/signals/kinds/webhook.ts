@@ -27,6 +27,7 @@ export function webhookRequest(
       subject: signal.subject,
       client_id: signal.clientId,
       ...(type === SIGNAL_EVENTS.ended && { reason: signal.reason }),
+      ...(type === SIGNAL_EVENTS.updated && { version: signal.version }),
     },
   });
   const signed = `${signal.id}.${timestamp}.${body}`;

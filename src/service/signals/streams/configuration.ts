@@ -1,19 +1,25 @@
 /** Stream configurations (SSF 1.0 section 8.1.1): makes them from subscriptions, and checks them. */
 import { invalidRequest } from "../../session/errors.ts";
-import { SESSION_REVOKED } from "../kinds/ssf.ts";
-import type { StreamSettings, Subscription, SubscriptionDefinition } from "../model.ts";
+import { SESSION_REVOKED, TOKEN_CLAIMS_CHANGE } from "../kinds/ssf.ts";
+import {
+  SIGNAL_EVENTS,
+  type SignalFilter,
+  type StreamSettings,
+  type Subscription,
+  type SubscriptionDefinition,
+} from "../model.ts";
 import { parseTarget, type TargetRules } from "../send/target.ts";
 
 export const PUSH = "urn:ietf:rfc:8935";
 export const POLL = "urn:ietf:rfc:8936";
 
 /** The types of session events. Events about the stream itself are sent to every receiver. */
-const EVENTS_SUPPORTED: readonly string[] = [SESSION_REVOKED];
+const EVENTS_SUPPORTED: readonly string[] = [SESSION_REVOKED, TOKEN_CLAIMS_CHANGE];
 
 /** The properties that a receiver sets. */
 export type StreamProperties = {
   readonly description?: string;
-  /** Empty means every type. */
+  /** Empty means `session-revoked`: others have to be named. */
   readonly eventsRequested: readonly string[];
   readonly delivery?: DeliveryProperties;
 };
@@ -91,15 +97,14 @@ export function newDefinition(deps: DefinitionDeps, owner: string, wanted: Strea
 
 /** Returns a definition with other receiver properties. Its delivery is unchanged. */
 export function withProperties(
-  { filter: { reasons: _, ...filter }, stream, ...definition }: SubscriptionDefinition,
+  { filter: { reasons: _, events: _events, ...filter }, stream, ...definition }: SubscriptionDefinition,
   { description, eventsRequested }: StreamProperties,
 ): SubscriptionDefinition {
   const { description: _before, eventsRequested: _requested, ...settings } = stream ?? { owner: "" };
   const wanted = eventsRequested.length === 0 ? undefined : eventsRequested;
   return {
     ...definition,
-    // A stream that receives no session events gets a filter that no reason passes.
-    filter: { ...filter, ...(deliveredOf(wanted).length === 0 && { reasons: [] }) },
+    filter: { ...filter, ...filterOf(deliveredOf(wanted)) },
     stream: {
       ...settings,
       ...(description !== undefined && { description }),
@@ -127,6 +132,14 @@ export function withDelivery(
   return { ...definition, kind: "ssf_push", endpoint: endpointUrl, ...secret };
 }
 
+/** Returns what selects the signals of these types. Nothing passes the filter of a stream that receives no session events. */
+function filterOf(delivered: readonly string[]): SignalFilter {
+  if (delivered.length === 0) return { reasons: [] };
+  if (!delivered.includes(TOKEN_CLAIMS_CHANGE)) return {};
+  const { ended, updated } = SIGNAL_EVENTS;
+  return { events: delivered.includes(SESSION_REVOKED) ? [ended, updated] : [updated] };
+}
+
 function deliveredOf(requested: readonly string[] | undefined): readonly string[] {
-  return requested === undefined ? EVENTS_SUPPORTED : EVENTS_SUPPORTED.filter((type) => requested.includes(type));
+  return requested === undefined ? [SESSION_REVOKED] : EVENTS_SUPPORTED.filter((type) => requested.includes(type));
 }

@@ -4,7 +4,7 @@ import type { Requester } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { toWallClock } from "../../session/time.ts";
-import { sessionRevokedToken, streamEventToken } from "../kinds/ssf.ts";
+import { signalToken, streamEventToken } from "../kinds/ssf.ts";
 import type { ManagementDeps } from "../manage.ts";
 import { definitionOf, type PendingEvent } from "../model.ts";
 import type { LoggedSignal, SignalLog } from "../ports.ts";
@@ -94,7 +94,7 @@ export class Poller {
     for (const [at, { signal }] of found.entries()) {
       if (at % SIGNED_AT_ONCE === 0) await nextTurn();
       const endedAt = toWallClock(signal.endedAt, this.#deps.store.shiftMs({ sid: signal.sessionId }));
-      sets[signal.id] = await sessionRevokedToken({ ...signal, endedAt }, stream, this.#signing());
+      sets[signal.id] = await signalToken({ ...signal, endedAt }, stream, this.#signing());
     }
     return { sets, moreAvailable: more };
   }

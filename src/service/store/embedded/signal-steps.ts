@@ -50,6 +50,12 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       }
     },
 
+    appendUpdated({ sid, subject, clientId, version = 0 }: Session, now: StoreMs): void {
+      if (sql.isWanted.get(SIGNAL_EVENTS.updated) === undefined) return;
+      sql.appendSignal.run(sid, now, `updated:${version}`, clientId, subject);
+      sql.sweepSignals.run(now - retentionMs);
+    },
+
     /** @param before the sessions that were created up to this time had ended before this logout */
     beginEndOfAll(before: number, until: StoreMs, now: StoreMs): void {
       if (sql.isSubscribed.get() === undefined || until <= before) return;

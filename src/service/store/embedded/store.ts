@@ -96,6 +96,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     }),
     ...createUpdates({
       ...parts,
+      signalUpdated: signals.appendUpdated,
       markStale: (sid, version, now) => void appended.push(log.appendMark(sid, version, now)),
     }),
     ...createSubjects(subjects),

@@ -7,6 +7,7 @@ import { fixedOf, sessionOf } from "./rows.ts";
 import { gone, type SessionDeps } from "./session-steps.ts";
 
 type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
+  readonly signalUpdated: (session: Session, now: StoreMs) => void;
   readonly markStale: (sid: SessionId, version: number, now: StoreMs) => void;
 };
 
@@ -42,6 +43,7 @@ export function createUpdates(deps: Deps): Pick<SessionStore, "elevate" | "updat
         const session = counted(changed, fixedOf(changed) !== text, refresh, now);
         const isChanged = fixedOf(session) !== text;
         if (isChanged) sql.fix.run(fixedOf(session), sid);
+        if (session.version !== before.version) deps.signalUpdated(session, now);
         return { ok: true, session, isChanged };
       });
     },

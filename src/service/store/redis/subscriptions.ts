@@ -74,7 +74,7 @@ export function createSubscriptions(
 
     repair: () => repair(link, log, changeReaders),
 
-    define: (id, definition, before) => changed("define", id, [JSON.stringify(definition), JSON.stringify(before)]),
+    define: createDefine(changeReaders, changed),
     setState: (id, state, before) =>
       changed("state", id, [...stateTexts(state), ...(before === undefined ? ["", ""] : stateTexts(before))]),
     recordAttempt: (id, failure) => changed("attempt", id, [failure?.error ?? "", failure?.at ?? ""]),
@@ -90,6 +90,20 @@ export function createSubscriptions(
       await changeReaders("remove", id);
       return isDeleted;
     },
+  };
+}
+
+/**
+ * Returns a function that replaces a definition. Signals that it wants beside endings are logged before it is written, and until the subscription
+ * is deleted: its filter leaves out those that it does not want any more.
+ */
+function createDefine(
+  changeReaders: ChangeReaders,
+  changed: (verb: string, id: string, args: readonly Argument[]) => Promise<boolean>,
+): SubscriptionStore["define"] {
+  return async (id, definition, before) => {
+    if (noticesOf(definition.filter).length > 0) await changeReaders("add", id, definition.filter);
+    return changed("define", id, [JSON.stringify(definition), JSON.stringify(before)]);
   };
 }
 

@@ -200,6 +200,34 @@ function logContract(context: () => Context): void {
       expect(await read()).toHaveLength(events.length + 1);
     });
 
+    test("updates are signalled while a subscription asks for them, each that counts a version once", async () => {
+      const { subscribe, login, cursorOf, readAll, subscriptions } = tools();
+      const { backend, store } = context();
+      const user = subject();
+      const id = await subscribe();
+      const { sid } = await login(user);
+      const after = await cursorOf(id, sid);
+      const update = (role: string, refresh = false) =>
+        store.update(sid, { claims: JSON.stringify({ role }), refresh });
+      await update("unnoticed");
+      const definition = { ...WEBHOOK, filter: { events: ["session.updated", "session.ended"] } } as const;
+      expect(await subscriptions.define(id, definition, WEBHOOK)).toBe(true);
+      await update("a");
+      await update("a");
+      await update("a", true);
+      await update("b", true);
+      await store.end(sid, "logout");
+      const at = { endedAt: backend.now(), subject: user, clientId: "web", sessionId: sid };
+      const events = [
+        { ...at, reason: "updated", version: 2 },
+        { ...at, reason: "updated", version: 3 },
+        { ...at, reason: "logout" },
+      ] as const;
+      const signals = (await readAll(sid, after)).map(({ signal }) => signal);
+      expect(signals).toEqual(events.map((event) => ({ id: signalId(event), ...event })));
+      expect(new Set(signals.map((signal) => signal.id)).size).toBe(3);
+    });
+
     test("endings of each kind are signalled, in the order in which they happened", async () => {
       const { subscribe, login, cursorOf, readAll } = tools();
       const { backend, store } = context();

@@ -27,8 +27,8 @@
 --                   record, mostly a moment later.
 --   {a7}g           for how long signals are kept, ms, how many were ever appended, and the sid of the last one, or '-'. The key exists
 --                   while there are subscriptions to signals.
---   {a7}p           the subscriptions that also want signals of creations, a line each: the id, and after it ' created', ' new_device' or
---                   both. The key is absent if there is none.
+--   {a7}p           the subscriptions that also want signals of creations and updates, a line each: the id, and after it ' created',
+--                   ' new_device', ' updated' or several of them. The key is absent if there is none.
 --   {a7}z           signal log (src/service/signals/ports.ts), a ZSET by number: '<number> <sid> <ended at> <reason> <length of the client id, bytes>
 --                   <client id><subject>'.
 --   {a7}f           the readers of the signal log, a HASH. The field '*' is the lease of the instance that reads: '<holder> <fence>

@@ -13,7 +13,13 @@ if ARGV[2] ~= '' and tonumber(ARGV[2]) ~= version_of(before) then return 'c' end
 local record = before
 if ARGV[3] ~= '' then record = replace(record, ARGV[3], text_at(record, 2)) end
 if ARGV[4] ~= '' then record = replace(record, string.sub(ARGV[4], 2), block_at(record, CLAIMS)) end
+require_commands(partition, 'SET ZADD ZRANGE ZREM ZREMRANGEBYSCORE PEXPIREAT')
 record = count_version(partition, sid, record, record ~= before, tonumber(ARGV[5]), now)
 if record == before then return 'n' .. struct.pack('>I6', now) .. record end
 redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
+local version = version_of(record)
+local signals = redis.call('MGET', partition .. 'g', partition .. 'p')
+if version ~= version_of(before) and signals[1] and string.find(signals[2] or '', ' updated%s') then
+  append_signals(partition, signals[1], { { sid, 'updated:' .. version, record } }, now)
+end
 return 'l' .. struct.pack('>I6', now) .. record
