@@ -123,6 +123,7 @@ describe("sessions list and show", () => {
     const shown = await commandHere(["sessions", "show", session.sessionId], { env });
     expect(shown.code).toBe(0);
     expect(shown.out).toMatch(/\nclaims +\{"role":"editor"\}\n/);
+    expect(shown.out).not.toContain("last user agent");
     expect(JSON.parse((await commandHere(["sessions", "show", session.sessionId, "--json"], { env })).out)).toEqual(
       session,
     );
@@ -132,6 +133,17 @@ describe("sessions list and show", () => {
     expect(await gone()).toMatchObject({ code: 1, out: "" });
     const never = await commandHere(["sessions", "show", `${session.sessionId.slice(0, -3)}AAA`], { env });
     expect(never).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/^there is no live session \S+\n$/) });
+  });
+
+  test("show who refreshed it last, if the service keeps that", async () => {
+    const other = await startService({ LAST_SEEN: "full" });
+    const { sid, refreshToken } = await logIn(other);
+    const headers = { cookie: `refresh_token=${refreshToken}`, "user-agent": "Example-App/3.1" };
+    await fetch(`${other.publicUrl}/v1/auth/refresh`, { method: "POST", headers });
+    const own = { ADMIN_URL: other.adminUrl, ADMIN_TOKEN: other.adminToken };
+    const { out } = await commandHere(["sessions", "show", sid], { env: own });
+    expect(out).toMatch(/\nlast user agent +Example-App\/3\.1\nlast address +127\.0\.0\.1\n/);
+    await other.stop();
   });
 
   test("list those of all users, by application, device and age, for another command to end", async () => {

@@ -48,6 +48,7 @@ beforeAll(async () => {
     ISSUER: "https://auth.example.com",
     ADMIN_TOKENS: FULL,
     ADMIN_TOKENS_FILE: admins,
+    LAST_SEEN: "truncated",
   });
   browser = await launchChromium();
 });
@@ -164,11 +165,12 @@ test("support finds a user, ends one session and then all, and sees why they end
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(false);
 
   // The service writes events with a delay, so the page reads them again without a click of the user.
-  await until(async () => expect(await page.locator(".timeline li").count()).toBe(6));
+  await until(async () => expect(await page.locator(".timeline li").count()).toBe(9));
   await until(async () => expect(reads).toBeGreaterThan(1));
   const timeline = page.locator(".timeline");
   await timeline.getByText("ended with all sessions of the user").first().waitFor();
   await timeline.getByText(/Safari on iPhone\s+ended by an operator/).waitFor();
+  await timeline.getByText(/Edge on Windows\s+is a new device/).waitFor();
   await timeline.getByText(/Firefox on Linux\s+signed in\s*from 192\.0\.2\.17, by \S+ at 127\.0\.0\.1/).waitFor();
   await screenshot("timeline");
   expect(problems).toEqual([]);
@@ -287,6 +289,19 @@ test("a page that is seen again shows what is in force: nothing, after another t
   await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
   await page.getByText("You have been signed out.").waitFor();
   expect(await page.locator("body").innerText()).not.toContain(subject);
+});
+
+test("the details of a session say who refreshed it last", async () => {
+  const subject = somebody();
+  const { refreshToken } = await logIn(service, { subject, client: { userAgent: FIREFOX } });
+  const headers = { ...cookie(refreshToken), "user-agent": EDGE };
+  await fetch(`${service.publicUrl}/v1/auth/refresh`, { method: "POST", headers });
+  await signIn();
+  await find(subject);
+  await page.getByRole("button", { name: "Details" }).click();
+  const facts = page.locator("dl.facts");
+  await facts.getByText("Edge on Windows").waitFor();
+  await facts.getByText("127.0.0.0/24").waitFor();
 });
 
 test("a response to an earlier question does not replace that to a later one", async () => {
