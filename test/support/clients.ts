@@ -36,6 +36,8 @@ export type CallResult<O extends DescMessage> =
       readonly rpc: string | undefined;
       readonly text: string;
       readonly headers: Headers;
+      /** Absent for JSON HTTP. */
+      readonly error?: ConnectError;
     };
 
 export type Caller = {
@@ -69,7 +71,8 @@ function rpcName(code: Code): string {
 function refusal(error: unknown) {
   if (!(error instanceof ConnectError)) throw error;
   const code = error.findDetails(ErrorDetailSchema)[0]?.code;
-  return { ok: false, code, rpc: rpcName(error.code), text: error.rawMessage, headers: error.metadata } as const;
+  const { rawMessage: text, metadata: headers } = error;
+  return { ok: false, code, rpc: rpcName(error.code), text, headers, error } as const;
 }
 
 /** Makes a caller from one of connect-node's transports. */

@@ -30,7 +30,7 @@ export function failure(code: ErrorCode) {
   const { http, message } = ERRORS[code];
   return {
     description: `\`${code}\`: ${message}.`,
-    ...headersOfFailure(http),
+    ...(code !== "E429_SESSION_LIMIT" && headersOfFailure(http)),
     content: {
       "application/json": {
         schema: envelope({ const: code }),

@@ -9,6 +9,7 @@ import type { Metrics } from "./metrics.ts";
 /** The log levels of events. Everyday events, several a second per thousand users, are at level debug: the metrics count them. */
 const LEVELS: Readonly<Record<AuditEvent["event"], "debug" | "info" | "warn">> = {
   session_created: "info",
+  session_refused: "info",
   session_renewed: "debug",
   session_ended: "info",
   token_exchanged: "info",

@@ -189,6 +189,7 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
         return notAllowed.inc({ operation: event.operation });
       case "rate_limited":
         return limited.inc(event.limit);
+      case "session_refused":
       case "subscription_changed":
       case "subscription_tested":
         return; // Events of this kind are logged only, because there are few of them.

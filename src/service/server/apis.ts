@@ -18,6 +18,7 @@ import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import type { SignInDeps } from "../pages/reference/sign-in.ts";
 import type { AdminAccess } from "../session/admin/access.ts";
 import { create } from "../session/admin/create.ts";
+import { limitOf } from "../session/admin/limit.ts";
 import type { Audit } from "../session/audit.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
@@ -108,6 +109,7 @@ export function createApis(deps: Deps): Apis {
     adminHandler: adminHandler(config, {
       ...common,
       ...creation,
+      limitPolicies: () => policies.current.limits,
       access,
       signIns: deps.signIns,
       signals: deps.signals,
@@ -165,13 +167,18 @@ function shared(deps: Deps) {
 }
 
 /** Returns a function that creates sessions for visitors who sign in on the reference page. */
-function sessionsForVisitors({ config, issuer }: Deps, common: ReturnType<typeof shared>): SignInDeps["createSession"] {
+function sessionsForVisitors(
+  { config, issuer, policies }: Deps,
+  common: ReturnType<typeof shared>,
+): SignInDeps["createSession"] {
   const { maxSessionsPerSubject, sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
   return async ({ subject, userAgent, address }) => {
     const client = { userAgent, ipAddress: address() ?? "", displayName: "API reference" };
     const times = { idleTimeoutMs, absoluteLifetimeMs };
     const wanted = { subject, clientId: issuer, audience: issuer, claims: "{}", client, ...times };
-    const created = await create({ ...common, maxSessionsPerSubject }, wanted, { address, adminName: "docs" });
+    const limit = limitOf(policies.current.limits, wanted);
+    const requester = { address, adminName: "docs" };
+    const created = await create({ ...common, maxSessionsPerSubject }, wanted, requester, undefined, limit);
     if (!created.ok) return undefined;
     const { accessToken, refreshToken, secondsLeft, session } = created;
     return {

@@ -3,6 +3,7 @@
  * `Audit` never throw, so that a failing audit cannot fail a request.
  */
 import type { Scope } from "./admin/access.ts";
+import type { LimitScope } from "./admin/limit.ts";
 import type { ProofRefusal } from "./devices/binding.ts";
 import type { DeviceBinding } from "./devices/key.ts";
 import type { DeviceChallengeCheck, DeviceProofRefusal, KeyProofRefusal } from "./devices/ports.ts";
@@ -22,6 +23,14 @@ export type AuditEvent =
       readonly cookieName?: string;
       readonly happenedAt?: StoreMs;
     })
+  /** A limit did not allow another session of the subject. */
+  | {
+      readonly event: "session_refused";
+      readonly subject: string;
+      readonly clientId: string;
+      readonly scope: LimitScope;
+      readonly maxSessions: number;
+    }
   | (OfSession & { readonly event: "session_renewed"; readonly outcome: Exclude<RotationOutcome, "reuse"> })
   /** An access token was exchanged for one that can do less. `actor` is who acts for the subject, if anybody does. */
   | (OfSession & {

@@ -14,6 +14,7 @@ export const ERRORS = {
   E413_TOO_LARGE: { http: 413, rpc: "resource_exhausted", message: "the request is too large" },
   E415_UNSUPPORTED_MEDIA_TYPE: { http: 415, rpc: "invalid_argument", message: "the content type is not supported" },
   E429_RATE_LIMITED: { http: 429, rpc: "resource_exhausted", message: "too many requests" },
+  E429_SESSION_LIMIT: { http: 429, rpc: "resource_exhausted", message: "the user has too many sessions" },
   E499_CANCELED: { http: 499, rpc: "canceled", message: "the request was canceled" },
   E504_DEADLINE_EXCEEDED: { http: 504, rpc: "deadline_exceeded", message: "the deadline was exceeded" },
   E500_INTERNAL: { http: 500, rpc: "internal", message: "internal error" },

@@ -4,6 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ClientKind } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { PROGRAM } from "../../support/program.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
 import { logIn } from "../../support/sessions.ts";
@@ -51,7 +52,18 @@ describe("sessions create", () => {
     const subject = newSubject();
     const { session, accessToken, refreshToken, setCookies } = await created(
       ...[subject, "--claim", "role=editor", "level=7", "--client-id", "shop", "--audience", "https://a.example"],
-      ...["--display-name", "laptop", "--user-agent", "UA", "--ip-address", "192.0.2.1", "--idle-timeout", "1h"],
+      ...[
+        "--kind",
+        "desktop",
+        "--display-name",
+        "laptop",
+        "--user-agent",
+        "UA",
+        "--ip-address",
+        "192.0.2.1",
+        "--idle-timeout",
+        "1h",
+      ],
       ...["--absolute-lifetime", "2h", "--auth-time", "now", "--amr", "pwd", "otp", "--acr", "gold"],
     );
     expect(session).toMatchObject({
@@ -59,7 +71,7 @@ describe("sessions create", () => {
       claims: { role: "editor", level: 7 },
       clientId: "shop",
       audiences: ["https://a.example"],
-      client: { displayName: "laptop", userAgent: "UA", ipAddress: "192.0.2.1" },
+      client: { displayName: "laptop", userAgent: "UA", ipAddress: "192.0.2.1", kind: "CLIENT_KIND_DESKTOP" },
       amr: ["pwd", "otp"],
       acr: "gold",
     });
@@ -80,9 +92,23 @@ describe("sessions create", () => {
     [["--claim", "novalue"], "--claim must be name=value"],
     [["--idle-timeout", "soon"], "--idle-timeout is not a duration"],
     [["--auth-time", "soon"], "--auth-time must be now, or a time"],
+    [["--kind", "phone"], "Allowed choices are browser, mobile, desktop, cli, agent, tv"],
+    [["--when-exceeded", "refuse"], "--limit-scope and --when-exceeded need --max-sessions"],
   ])("refuses %j as wrong usage", async (more, fault) => {
     const { code, err } = await commandHere(["sessions", "create", "--subject", "a", ...more], { env });
     expect([code, err]).toEqual([2, expect.stringContaining(fault)]);
+  });
+
+  test("lists what is live when a limit refuses the session", async () => {
+    const subject = newSubject();
+    const limit = ["--max-sessions", "1", "--limit-scope", "client_kind", "--when-exceeded", "refuse", "--kind", "tv"];
+    const { session } = await created(subject, ...limit);
+    await created(subject, "--max-sessions", "1", "--limit-scope", "client_kind", "--kind", "cli");
+    const { code, out, err } = await commandHere(["sessions", "create", "--subject", subject, ...limit], { env });
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toContain(
+      `the user has too many sessions: end one of them, the least recently used first: ${session.sessionId}`,
+    );
   });
 
   test("reports what the service refuses", async () => {
@@ -105,6 +131,7 @@ describe("sessions list and show", () => {
       "session",
       "subject",
       "client",
+      "kind",
       "created",
       "refreshed",
       "ends",
@@ -116,6 +143,10 @@ describe("sessions list and show", () => {
     const limited = await commandHere(["sessions", "list", "--subject", subject, "--limit", "1", "--json"], { env });
     expect(JSON.parse(limited.out).sessions).toEqual([expect.objectContaining({ sessionId: second.sid })]);
     expect(limited.err).toContain("there are more");
+    const tv = await logIn(service, { subject, client: { kind: ClientKind.TV } });
+    const ofKind = await commandHere(["sessions", "list", "--subject", subject, "--kind", "tv"], { env });
+    expect(ofKind.out).toMatch(new RegExp(`\\n${tv.sid} .* tv .*\\n$`));
+    expect(ofKind.out.trimEnd().split("\n")).toHaveLength(2);
   });
 
   test("show one, and report one that is not there", async () => {

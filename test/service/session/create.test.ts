@@ -93,3 +93,36 @@ test("a creation to which the store did not reply does not count", async () => {
   expect(createLimit.counted).toEqual([]);
   expect(port.stepsOf("audit")).toEqual([]);
 });
+
+test("a creation that a limit refuses does not count, and is recorded", async () => {
+  const limit = { scope: "client_id", maxSessions: 3, whenExceeded: "refuse" } as const;
+  const live = [sessionOf()];
+  const port = script({ createWithin: async () => ({ ok: false, reason: "refused", live }) });
+  const createLimit = limitOf();
+  const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
+  const given = { ...deps, maxSessionsPerSubject: 20, createLimit };
+  expect(await create(given, WANTED, REQUESTER, PREVIOUS, limit)).toEqual({
+    ok: false,
+    reason: "session_limit",
+    limit,
+    live,
+  });
+  expect(port.stepsOf("createWithin")).toEqual([[limit, { ...WANTED, sid: SID }, FRESH_NONCE, 20, PREVIOUS, ORIGIN]]);
+  const refused = { event: "session_refused", subject: "alice", clientId: "web", scope: "client_id", maxSessions: 3 };
+  expect(port.stepsOf("audit")).toEqual([[refused]]);
+  expect(createLimit.counted).toEqual([]);
+});
+
+test("within a limit, what ends for it is recorded", async () => {
+  const limit = { scope: "subject", maxSessions: 1, whenExceeded: "end_oldest" } as const;
+  const evicted = [sidOf("x")];
+  const outcome = { ok: true, session: sessionOf(), evicted, replaced: false, newDevice: false } as const;
+  const port = script({ createWithin: async () => outcome });
+  const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
+  const given = { ...deps, maxSessionsPerSubject: 20, createLimit: limitOf() };
+  expect(await create(given, WANTED, REQUESTER, undefined, limit)).toMatchObject({ ok: true, session: sessionOf() });
+  expect(port.stepsOf("audit").flat()).toEqual([
+    CREATED,
+    { event: "session_ended", sid: sidOf("x"), subject: "alice", reason: "session_limit" },
+  ]);
+});

@@ -19,6 +19,7 @@ test("public messages say the same whatever the cause", () => {
     E413_TOO_LARGE: "the request is too large",
     E415_UNSUPPORTED_MEDIA_TYPE: "the content type is not supported",
     E429_RATE_LIMITED: "too many requests",
+    E429_SESSION_LIMIT: "the user has too many sessions",
     E499_CANCELED: "the request was canceled",
     E504_DEADLINE_EXCEEDED: "the deadline was exceeded",
     E500_INTERNAL: "internal error",

@@ -17,7 +17,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file auth/admin/v1/session_admin.proto.
  */
 export const file_auth_admin_v1_session_admin: GenFile = /*@__PURE__*/
-  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEijQEKBkNsaWVudBIqCgp1c2VyX2FnZW50GAEgASgJQhbgQQG6SBByDiiABDIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYAiABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJBIsCgxkaXNwbGF5X25hbWUYAyABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQi5AUKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAkSNAoOZGV2aWNlX2JpbmRpbmcYDyABKAsyHC5hdXRoLmFkbWluLnYxLkRldmljZUJpbmRpbmcSQQoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GBAgASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5EisKCXRyYW5zcG9ydBgRIAEoDjIYLmF1dGguYWRtaW4udjEuVHJhbnNwb3J0EhcKCnBlcnNpc3RlbnQYEiABKAhIAIgBARIvChBsYXN0X3NlZW5fY2xpZW50GBUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnQSDAoEZXRhZxgTIAEoCUINCgtfcGVyc2lzdGVudCJ1Cg1EZXZpY2VCaW5kaW5nEhEKCWFsZ29yaXRobRgBIAEoCRISCgp0aHVtYnByaW50GAIgASgJEg0KBWJvdW5kGAMgASgIEi4KCnNpbmNlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItcGChRDcmVhdGVTZXNzaW9uUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEiwKBmNsYWltcxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCA+BBARIoCghhdWRpZW5jZRgDIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIpCgljbGllbnRfaWQYBCABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSKgoGY2xpZW50GAUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnRCA+BBARI+CgxpZGxlX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDeBBAbpIB6oBBDICCAESQwoRYWJzb2x1dGVfbGlmZXRpbWUYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDeBBAbpIB6oBBDICCAESNAoJYXVkaWVuY2VzGAggAygJQiHgQQG6SBuSARgQCBgBIhJyECABKP8BMgleXFB7Q2N9KiQSIAoTcmVwbGFjZXNfc2Vzc2lvbl9pZBgJIAEoCUID4EEBEjIKCWF1dGhfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARIrCgNhbXIYCyADKAlCHuBBAbpIGJIBFRAIIhFyDyABKCAyCV5cUHtDY30qJBIjCgNhY3IYDCABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSTgoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GA0gASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5QgvgQQG6SAWCAQIQARI4Cgl0cmFuc3BvcnQYDiABKA4yGC5hdXRoLmFkbWluLnYxLlRyYW5zcG9ydEIL4EEBukgFggECEAESLgoIZHBvcF9qa3QYDyABKAlCHOBBAbpIFnIUKCsyEF5bQS1aYS16MC05Xy1dKiQSHAoKcGVyc2lzdGVudBgQIAEoCEID4EEBSACIAQE6GrpIFyIVCghhdWRpZW5jZQoJYXVkaWVuY2VzQg0KC19wZXJzaXN0ZW50IvkBChVDcmVhdGVTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIUCgxhY2Nlc3NfdG9rZW4YAiABKAkSPAoYYWNjZXNzX3Rva2VuX2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1yZWZyZXNoX3Rva2VuGAQgASgJEhIKCnNldF9jb29raWUYBSABKAkSEwoLc2V0X2Nvb2tpZXMYBiADKAkSIwobc2VjdXJlX3Nlc3Npb25fcmVnaXN0cmF0aW9uGAcgASgJIjIKEUdldFNlc3Npb25SZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBASI9ChJHZXRTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiKVAwoTTGlzdFNlc3Npb25zUmVxdWVzdBInCgdzdWJqZWN0GAEgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEh0KCXBhZ2Vfc2l6ZRgCIAEoBUIK4EEBukgEGgIoABIXCgpwYWdlX3Rva2VuGAMgASgJQgPgQQESKQoJY2xpZW50X2lkGAQgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEiYKBmRldmljZRgFIAEoCUIW4EEBukgQcg4ogAEyCV5cUHtDY30qJBI2Cg1jcmVhdGVkX2FmdGVyGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEjcKDmNyZWF0ZWRfYmVmb3JlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBEi4KDnN1YmplY3RfcHJlZml4GAggASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYCSABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJCJZChRMaXN0U2Vzc2lvbnNSZXNwb25zZRIoCghzZXNzaW9ucxgBIAMoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkisgEKGExpc3RTZXNzaW9uRXZlbnRzUmVxdWVzdBInCgdzdWJqZWN0GAEgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEhcKCnNlc3Npb25faWQYAiABKAlCA+BBARIdCglwYWdlX3NpemUYAyABKAVCCuBBAbpIBBoCKAASFwoKcGFnZV90b2tlbhgEIAEoCUID4EEBOhy6SBkiFwoHc3ViamVjdAoKc2Vzc2lvbl9pZBABImEKGUxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2USKwoGZXZlbnRzGAEgAygLMhsuYXV0aC5hZG1pbi52MS5TZXNzaW9uRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIuMCCgxTZXNzaW9uRXZlbnQSLgoKZXZlbnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoEdHlwZRgCIAEoDjIfLmF1dGguYWRtaW4udjEuU2Vzc2lvbkV2ZW50VHlwZRISCgpzZXNzaW9uX2lkGAMgASgJEg8KB3N1YmplY3QYBCABKAkSOgoRcmV2b2NhdGlvbl9yZWFzb24YBSABKA4yHy5hdXRoLmFkbWluLnYxLlJldm9jYXRpb25SZWFzb24SEgoKaXBfYWRkcmVzcxgGIAEoCRINCgVhZG1pbhgHIAEoCRIlCgZjbGllbnQYCCABKAsyFS5hdXRoLmFkbWluLnYxLkNsaWVudBIRCgljbGllbnRfaWQYCSABKAkSNgoScmV2b2tlZF91bnRpbF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI1ChRSZXZva2VTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiLgoVUmV2b2tlU2Vzc2lvblJlc3BvbnNlEhUKDXJldm9rZWRfY291bnQYASABKAUiagocUmV2b2tlU3ViamVjdFNlc3Npb25zUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEh4KEWV4Y2VwdF9zZXNzaW9uX2lkGAIgASgJQgPgQQEiNgodUmV2b2tlU3ViamVjdFNlc3Npb25zUmVzcG9uc2USFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJSChhSZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QSNgoNaXNzdWVkX2JlZm9yZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBASJTChlSZXZva2VBbGxTZXNzaW9uc1Jlc3BvbnNlEjYKEnJldm9rZWRfdW50aWxfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiwIKFUVsZXZhdGVTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQESOAoJYXV0aF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEIJ4EECukgDyAEBEi4KA2FtchgDIAMoCUIh4EECukgbyAEBkgEVEAgiEXIPIAEoIDIJXlxQe0NjfSokEiMKA2FjchgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBJECg1hY2Nlc3NfdG9rZW5zGAUgASgOMiAuYXV0aC5hZG1pbi52MS5BY2Nlc3NUb2tlblBvbGljeUIL4EEBukgFggECEAEiQQoWRWxldmF0ZVNlc3Npb25SZXNwb25zZRInCgdzZXNzaW9uGAEgASgLMhYuYXV0aC5hZG1pbi52MS5TZXNzaW9uIqgCChRVcGRhdGVTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQESLAoGY2xhaW1zGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEID4EEBEjQKCWF1ZGllbmNlcxgDIAMoCUIh4EEBukgbkgEYEAgYASISchAgASj/ATIJXlxQe0NjfSokEjQKC3VwZGF0ZV9tYXNrGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFza0ID4EEBEhEKBGV0YWcYBSABKAlCA+BBARJECg1hY2Nlc3NfdG9rZW5zGAYgASgOMiAuYXV0aC5hZG1pbi52MS5BY2Nlc3NUb2tlblBvbGljeUIL4EEBukgFggECEAEiQAoVVXBkYXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iqgIKHFVwZGF0ZVN1YmplY3RTZXNzaW9uc1JlcXVlc3QSKgoHc3ViamVjdBgBIAEoCUIZ4EECukgTyAEBcg4o/wEyCV5cUHtDY30qJBIsCgZjbGFpbXMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgPgQQESNAoJYXVkaWVuY2VzGAMgAygJQiHgQQG6SBuSARgQCBgBIhJyECABKP8BMgleXFB7Q2N9KiQSNAoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgPgQQESRAoNYWNjZXNzX3Rva2VucxgFIAEoDjIgLmF1dGguYWRtaW4udjEuQWNjZXNzVG9rZW5Qb2xpY3lCC+BBAbpIBYIBAhABIjYKHVVwZGF0ZVN1YmplY3RTZXNzaW9uc1Jlc3BvbnNlEhUKDXVwZGF0ZWRfY291bnQYASABKAUiNAoTVW5iaW5kRGV2aWNlUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiPwoUVW5iaW5kRGV2aWNlUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiIyChZJbnRyb3NwZWN0VG9rZW5SZXF1ZXN0EhgKBXRva2VuGAEgASgJQgngQQK6SAPIAQEisAEKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEg4KBmFjdGl2ZRgBIAEoCBIXCgp0b2tlbl90eXBlGAIgASgJSACIAQESJwoGY2xhaW1zGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIrCgR0eXBlGAQgASgOMhguYXV0aC5hZG1pbi52MS5Ub2tlblR5cGVIAYgBAUINCgtfdG9rZW5fdHlwZUIHCgVfdHlwZSIuChdXYXRjaFJldm9jYXRpb25zUmVxdWVzdBITCgZjdXJzb3IYASABKAlCA+BBASKgAgoYV2F0Y2hSZXZvY2F0aW9uc1Jlc3BvbnNlEi4KC3Jldm9jYXRpb25zGAEgAygLMhkuYXV0aC5hZG1pbi52MS5SZXZvY2F0aW9uEg4KBmN1cnNvchgCIAEoCRIRCgljYXVnaHRfdXAYAyABKAgSFwoPcmV2b2tlZF9rZXlfaWRzGAQgAygJEi4KCmFzX29mX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjYKEnJldm9rZWRfdW50aWxfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMc3RhbGVfdG9rZW5zGAcgAygLMhouYXV0aC5hZG1pbi52MS5TdGFsZVRva2VucyKWAQoLU3RhbGVUb2tlbnMSEgoKc2Vzc2lvbl9pZBgBIAEoCRITCgttaW5fdmVyc2lvbhgCIAEoDRItCgltYXJrX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLOAQoKUmV2b2NhdGlvbhISCgpzZXNzaW9uX2lkGAEgASgJEi8KC3Jldm9rZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAQgASgJEjoKEXJldm9jYXRpb25fcmVhc29uGAUgASgOMh8uYXV0aC5hZG1pbi52MS5SZXZvY2F0aW9uUmVhc29uKmAKE0RldmljZUJpbmRpbmdQb2xpY3kSJQohREVWSUNFX0JJTkRJTkdfUE9MSUNZX1VOU1BFQ0lGSUVEEAASIgoeREVWSUNFX0JJTkRJTkdfUE9MSUNZX1JFUVVJUkVEEAEqUQoJVHJhbnNwb3J0EhkKFVRSQU5TUE9SVF9VTlNQRUNJRklFRBAAEhQKEFRSQU5TUE9SVF9DT09LSUUQARITCg9UUkFOU1BPUlRfVE9LRU4QAirGAgoQU2Vzc2lvbkV2ZW50VHlwZRIiCh5TRVNTSU9OX0VWRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIeChpTRVNTSU9OX0VWRU5UX1RZUEVfQ1JFQVRFRBABEhwKGFNFU1NJT05fRVZFTlRfVFlQRV9FTkRFRBACEh8KG1NFU1NJT05fRVZFTlRfVFlQRV9FTEVWQVRFRBADEiAKHFNFU1NJT05fRVZFTlRfVFlQRV9BTExfRU5ERUQQBBIjCh9TRVNTSU9OX0VWRU5UX1RZUEVfREVWSUNFX0JPVU5EEAUSJQohU0VTU0lPTl9FVkVOVF9UWVBFX0RFVklDRV9VTkJPVU5EEAYSHgoaU0VTU0lPTl9FVkVOVF9UWVBFX1VQREFURUQQBxIhCh1TRVNTSU9OX0VWRU5UX1RZUEVfTkVXX0RFVklDRRAIKncKEUFjY2Vzc1Rva2VuUG9saWN5EiMKH0FDQ0VTU19UT0tFTl9QT0xJQ1lfVU5TUEVDSUZJRUQQABIcChhBQ0NFU1NfVE9LRU5fUE9MSUNZX0tFRVAQARIfChtBQ0NFU1NfVE9LRU5fUE9MSUNZX1JFRlJFU0gQAipiCglUb2tlblR5cGUSGgoWVE9LRU5fVFlQRV9VTlNQRUNJRklFRBAAEhsKF1RPS0VOX1RZUEVfQUNDRVNTX1RPS0VOEAESHAoYVE9LRU5fVFlQRV9SRUZSRVNIX1RPS0VOEAIq8QIKEFJldm9jYXRpb25SZWFzb24SIQodUkVWT0NBVElPTl9SRUFTT05fVU5TUEVDSUZJRUQQABIcChhSRVZPQ0FUSU9OX1JFQVNPTl9MT0dPVVQQARImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX09XTkVSEAISJAogUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9PVEhFUlMQAxImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX0FETUlOEAQSJQohUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9TVUJKRUNUEAUSIwofUkVWT0NBVElPTl9SRUFTT05fU0VTU0lPTl9MSU1JVBAGEh4KGlJFVk9DQVRJT05fUkVBU09OX1JFUExBQ0VEEAcSGwoXUkVWT0NBVElPTl9SRUFTT05fUkVVU0UQCBIdChlSRVZPQ0FUSU9OX1JFQVNPTl9FWFBJUkVEEAkykAsKE1Nlc3Npb25BZG1pblNlcnZpY2USWgoNQ3JlYXRlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZRJWCgpHZXRTZXNzaW9uEiAuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBohLmF1dGguYWRtaW4udjEuR2V0U2Vzc2lvblJlc3BvbnNlIgOQAgESXAoMTGlzdFNlc3Npb25zEiIuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEmsKEUxpc3RTZXNzaW9uRXZlbnRzEicuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbkV2ZW50c1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2UiA5ACARJfCg1SZXZva2VTZXNzaW9uEiMuYXV0aC5hZG1pbi52MS5SZXZva2VTZXNzaW9uUmVxdWVzdBokLmF1dGguYWRtaW4udjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlIgOQAgISdwoVUmV2b2tlU3ViamVjdFNlc3Npb25zEisuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0GiwuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZSIDkAICEmsKEVJldm9rZUFsbFNlc3Npb25zEicuYXV0aC5hZG1pbi52MS5SZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLlJldm9rZUFsbFNlc3Npb25zUmVzcG9uc2UiA5ACAhJiCg5FbGV2YXRlU2Vzc2lvbhIkLmF1dGguYWRtaW4udjEuRWxldmF0ZVNlc3Npb25SZXF1ZXN0GiUuYXV0aC5hZG1pbi52MS5FbGV2YXRlU2Vzc2lvblJlc3BvbnNlIgOQAgISgwEKDVVwZGF0ZVNlc3Npb24SIy5hdXRoLmFkbWluLnYxLlVwZGF0ZVNlc3Npb25SZXF1ZXN0GiQuYXV0aC5hZG1pbi52MS5VcGRhdGVTZXNzaW9uUmVzcG9uc2UiJ5ACAoLT5JMCHjoBKjIZL3YxL3Nlc3Npb25zL3tzZXNzaW9uX2lkfRKhAQoVVXBkYXRlU3ViamVjdFNlc3Npb25zEisuYXV0aC5hZG1pbi52MS5VcGRhdGVTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0GiwuYXV0aC5hZG1pbi52MS5VcGRhdGVTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZSItkAICgtPkkwIkOgEqMh8vdjEvc3ViamVjdHMve3N1YmplY3R9L3Nlc3Npb25zElwKDFVuYmluZERldmljZRIiLmF1dGguYWRtaW4udjEuVW5iaW5kRGV2aWNlUmVxdWVzdBojLmF1dGguYWRtaW4udjEuVW5iaW5kRGV2aWNlUmVzcG9uc2UiA5ACAhJgCg9JbnRyb3NwZWN0VG9rZW4SJS5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlcXVlc3QaJi5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlc3BvbnNlEmUKEFdhdGNoUmV2b2NhdGlvbnMSJi5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXF1ZXN0GicuYXV0aC5hZG1pbi52MS5XYXRjaFJldm9jYXRpb25zUmVzcG9uc2UwAUIzWjFzZXNzaW9uLXNlcnZpY2UuZXhhbXBsZS9nZW4vYXV0aC9hZG1pbi92MTthZG1pbnYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("CiFhdXRoL2FkbWluL3YxL3Nlc3Npb25fYWRtaW4ucHJvdG8SDWF1dGguYWRtaW4udjEiwwEKBkNsaWVudBIqCgp1c2VyX2FnZW50GAEgASgJQhbgQQG6SBByDiiABDIJXlxQe0NjfSokEikKCmlwX2FkZHJlc3MYAiABKAlCFeBBAbpID3INKEAyCV5cUHtDY30qJBIsCgxkaXNwbGF5X25hbWUYAyABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQSNAoEa2luZBgEIAEoDjIZLmF1dGguYWRtaW4udjEuQ2xpZW50S2luZEIL4EEBukgFggECEAEi5AUKB1Nlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhEKCWNsaWVudF9pZBgDIAEoCRIQCghhdWRpZW5jZRgEIAEoCRInCgZjbGFpbXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBmNsaWVudBgGIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50Ei8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFsYXN0X3JlZnJlc2hfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQaWRsZV9leHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASOAoUYWJzb2x1dGVfZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWF1ZGllbmNlcxgLIAMoCRItCglhdXRoX3RpbWUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA2FtchgNIAMoCRILCgNhY3IYDiABKAkSNAoOZGV2aWNlX2JpbmRpbmcYDyABKAsyHC5hdXRoLmFkbWluLnYxLkRldmljZUJpbmRpbmcSQQoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GBAgASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5EisKCXRyYW5zcG9ydBgRIAEoDjIYLmF1dGguYWRtaW4udjEuVHJhbnNwb3J0EhcKCnBlcnNpc3RlbnQYEiABKAhIAIgBARIvChBsYXN0X3NlZW5fY2xpZW50GBUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnQSDAoEZXRhZxgTIAEoCUINCgtfcGVyc2lzdGVudCJ1Cg1EZXZpY2VCaW5kaW5nEhEKCWFsZ29yaXRobRgBIAEoCRISCgp0aHVtYnByaW50GAIgASgJEg0KBWJvdW5kGAMgASgIEi4KCnNpbmNlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIogHChRDcmVhdGVTZXNzaW9uUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEiwKBmNsYWltcxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCA+BBARIoCghhdWRpZW5jZRgDIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIpCgljbGllbnRfaWQYBCABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSKgoGY2xpZW50GAUgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnRCA+BBARI+CgxpZGxlX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDeBBAbpIB6oBBDICCAESQwoRYWJzb2x1dGVfbGlmZXRpbWUYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDeBBAbpIB6oBBDICCAESNAoJYXVkaWVuY2VzGAggAygJQiHgQQG6SBuSARgQCBgBIhJyECABKP8BMgleXFB7Q2N9KiQSIAoTcmVwbGFjZXNfc2Vzc2lvbl9pZBgJIAEoCUID4EEBEjIKCWF1dGhfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARIrCgNhbXIYCyADKAlCHuBBAbpIGJIBFRAIIhFyDyABKCAyCV5cUHtDY30qJBIjCgNhY3IYDCABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSTgoVZGV2aWNlX2JpbmRpbmdfcG9saWN5GA0gASgOMiIuYXV0aC5hZG1pbi52MS5EZXZpY2VCaW5kaW5nUG9saWN5QgvgQQG6SAWCAQIQARI4Cgl0cmFuc3BvcnQYDiABKA4yGC5hdXRoLmFkbWluLnYxLlRyYW5zcG9ydEIL4EEBukgFggECEAESLgoIZHBvcF9qa3QYDyABKAlCHOBBAbpIFnIUKCsyEF5bQS1aYS16MC05Xy1dKiQSHAoKcGVyc2lzdGVudBgQIAEoCEID4EEBSACIAQESLwoFbGltaXQYEiABKAsyGy5hdXRoLmFkbWluLnYxLlNlc3Npb25MaW1pdEID4EEBOhq6SBciFQoIYXVkaWVuY2UKCWF1ZGllbmNlc0INCgtfcGVyc2lzdGVudCKnAQoMU2Vzc2lvbkxpbWl0EjUKBXNjb3BlGAEgASgOMhkuYXV0aC5hZG1pbi52MS5MaW1pdFNjb3BlQgvgQQG6SAWCAQIQARIgCgxtYXhfc2Vzc2lvbnMYAiABKAVCCuBBArpIBBoCKAESPgoNd2hlbl9leGNlZWRlZBgDIAEoDjIaLmF1dGguYWRtaW4udjEuTGltaXRBY3Rpb25CC+BBAbpIBYIBAhABIssCChRTZXNzaW9uTGltaXRFeGNlZWRlZBIqCgVsaW1pdBgBIAEoCzIbLmF1dGguYWRtaW4udjEuU2Vzc2lvbkxpbWl0EkEKCHNlc3Npb25zGAIgAygLMi8uYXV0aC5hZG1pbi52MS5TZXNzaW9uTGltaXRFeGNlZWRlZC5MaXZlU2Vzc2lvbhrDAQoLTGl2ZVNlc3Npb24SEgoKc2Vzc2lvbl9pZBgBIAEoCRIRCgljbGllbnRfaWQYAiABKAkSJQoGY2xpZW50GAMgASgLMhUuYXV0aC5hZG1pbi52MS5DbGllbnQSLwoLY3JlYXRlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEWxhc3RfcmVmcmVzaF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCL5AQoVQ3JlYXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24SFAoMYWNjZXNzX3Rva2VuGAIgASgJEjwKGGFjY2Vzc190b2tlbl9leHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcmVmcmVzaF90b2tlbhgEIAEoCRISCgpzZXRfY29va2llGAUgASgJEhMKC3NldF9jb29raWVzGAYgAygJEiMKG3NlY3VyZV9zZXNzaW9uX3JlZ2lzdHJhdGlvbhgHIAEoCSIyChFHZXRTZXNzaW9uUmVxdWVzdBIdCgpzZXNzaW9uX2lkGAEgASgJQgngQQK6SAPIAQEiPQoSR2V0U2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24i0gMKE0xpc3RTZXNzaW9uc1JlcXVlc3QSJwoHc3ViamVjdBgBIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIdCglwYWdlX3NpemUYAiABKAVCCuBBAbpIBBoCKAASFwoKcGFnZV90b2tlbhgDIAEoCUID4EEBEikKCWNsaWVudF9pZBgEIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBImCgZkZXZpY2UYBSABKAlCFuBBAbpIEHIOKIABMgleXFB7Q2N9KiQSNgoNY3JlYXRlZF9hZnRlchgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARI3Cg5jcmVhdGVkX2JlZm9yZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCA+BBARIuCg5zdWJqZWN0X3ByZWZpeBgIIAEoCUIW4EEBukgQcg4o/wEyCV5cUHtDY30qJBIpCgppcF9hZGRyZXNzGAkgASgJQhXgQQG6SA9yDShAMgleXFB7Q2N9KiQSOwoLY2xpZW50X2tpbmQYCiABKA4yGS5hdXRoLmFkbWluLnYxLkNsaWVudEtpbmRCC+BBAbpIBYIBAhABIlkKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEigKCHNlc3Npb25zGAEgAygLMhYuYXV0aC5hZG1pbi52MS5TZXNzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKyAQoYTGlzdFNlc3Npb25FdmVudHNSZXF1ZXN0EicKB3N1YmplY3QYASABKAlCFuBBAbpIEHIOKP8BMgleXFB7Q2N9KiQSFwoKc2Vzc2lvbl9pZBgCIAEoCUID4EEBEh0KCXBhZ2Vfc2l6ZRgDIAEoBUIK4EEBukgEGgIoABIXCgpwYWdlX3Rva2VuGAQgASgJQgPgQQE6HLpIGSIXCgdzdWJqZWN0CgpzZXNzaW9uX2lkEAEiYQoZTGlzdFNlc3Npb25FdmVudHNSZXNwb25zZRIrCgZldmVudHMYASADKAsyGy5hdXRoLmFkbWluLnYxLlNlc3Npb25FdmVudBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki4wIKDFNlc3Npb25FdmVudBIuCgpldmVudF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgR0eXBlGAIgASgOMh8uYXV0aC5hZG1pbi52MS5TZXNzaW9uRXZlbnRUeXBlEhIKCnNlc3Npb25faWQYAyABKAkSDwoHc3ViamVjdBgEIAEoCRI6ChFyZXZvY2F0aW9uX3JlYXNvbhgFIAEoDjIfLmF1dGguYWRtaW4udjEuUmV2b2NhdGlvblJlYXNvbhISCgppcF9hZGRyZXNzGAYgASgJEg0KBWFkbWluGAcgASgJEiUKBmNsaWVudBgIIAEoCzIVLmF1dGguYWRtaW4udjEuQ2xpZW50EhEKCWNsaWVudF9pZBgJIAEoCRI2ChJyZXZva2VkX3VudGlsX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjUKFFJldm9rZVNlc3Npb25SZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBASIuChVSZXZva2VTZXNzaW9uUmVzcG9uc2USFQoNcmV2b2tlZF9jb3VudBgBIAEoBSJqChxSZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0EioKB3N1YmplY3QYASABKAlCGeBBArpIE8gBAXIOKP8BMgleXFB7Q2N9KiQSHgoRZXhjZXB0X3Nlc3Npb25faWQYAiABKAlCA+BBASI2Ch1SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZRIVCg1yZXZva2VkX2NvdW50GAEgASgFIlIKGFJldm9rZUFsbFNlc3Npb25zUmVxdWVzdBI2Cg1pc3N1ZWRfYmVmb3JlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEID4EEBIlMKGVJldm9rZUFsbFNlc3Npb25zUmVzcG9uc2USNgoScmV2b2tlZF91bnRpbF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKLAgoVRWxldmF0ZVNlc3Npb25SZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBARI4CglhdXRoX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgngQQK6SAPIAQESLgoDYW1yGAMgAygJQiHgQQK6SBvIAQGSARUQCCIRcg8gASggMgleXFB7Q2N9KiQSIwoDYWNyGAQgASgJQhbgQQG6SBByDij/ATIJXlxQe0NjfSokEkQKDWFjY2Vzc190b2tlbnMYBSABKA4yIC5hdXRoLmFkbWluLnYxLkFjY2Vzc1Rva2VuUG9saWN5QgvgQQG6SAWCAQIQASJBChZFbGV2YXRlU2Vzc2lvblJlc3BvbnNlEicKB3Nlc3Npb24YASABKAsyFi5hdXRoLmFkbWluLnYxLlNlc3Npb24iqAIKFFVwZGF0ZVNlc3Npb25SZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBARIsCgZjbGFpbXMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgPgQQESNAoJYXVkaWVuY2VzGAMgAygJQiHgQQG6SBuSARgQCBgBIhJyECABKP8BMgleXFB7Q2N9KiQSNAoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQgPgQQESEQoEZXRhZxgFIAEoCUID4EEBEkQKDWFjY2Vzc190b2tlbnMYBiABKA4yIC5hdXRoLmFkbWluLnYxLkFjY2Vzc1Rva2VuUG9saWN5QgvgQQG6SAWCAQIQASJAChVVcGRhdGVTZXNzaW9uUmVzcG9uc2USJwoHc2Vzc2lvbhgBIAEoCzIWLmF1dGguYWRtaW4udjEuU2Vzc2lvbiKqAgocVXBkYXRlU3ViamVjdFNlc3Npb25zUmVxdWVzdBIqCgdzdWJqZWN0GAEgASgJQhngQQK6SBPIAQFyDij/ATIJXlxQe0NjfSokEiwKBmNsYWltcxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCA+BBARI0CglhdWRpZW5jZXMYAyADKAlCIeBBAbpIG5IBGBAIGAEiEnIQIAEo/wEyCV5cUHtDY30qJBI0Cgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2tCA+BBARJECg1hY2Nlc3NfdG9rZW5zGAUgASgOMiAuYXV0aC5hZG1pbi52MS5BY2Nlc3NUb2tlblBvbGljeUIL4EEBukgFggECEAEiNgodVXBkYXRlU3ViamVjdFNlc3Npb25zUmVzcG9uc2USFQoNdXBkYXRlZF9jb3VudBgBIAEoBSI0ChNVbmJpbmREZXZpY2VSZXF1ZXN0Eh0KCnNlc3Npb25faWQYASABKAlCCeBBArpIA8gBASI/ChRVbmJpbmREZXZpY2VSZXNwb25zZRInCgdzZXNzaW9uGAEgASgLMhYuYXV0aC5hZG1pbi52MS5TZXNzaW9uIjIKFkludHJvc3BlY3RUb2tlblJlcXVlc3QSGAoFdG9rZW4YASABKAlCCeBBArpIA8gBASKwAQoXSW50cm9zcGVjdFRva2VuUmVzcG9uc2USDgoGYWN0aXZlGAEgASgIEhcKCnRva2VuX3R5cGUYAiABKAlIAIgBARInCgZjbGFpbXMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EisKBHR5cGUYBCABKA4yGC5hdXRoLmFkbWluLnYxLlRva2VuVHlwZUgBiAEBQg0KC190b2tlbl90eXBlQgcKBV90eXBlIi4KF1dhdGNoUmV2b2NhdGlvbnNSZXF1ZXN0EhMKBmN1cnNvchgBIAEoCUID4EEBIqACChhXYXRjaFJldm9jYXRpb25zUmVzcG9uc2USLgoLcmV2b2NhdGlvbnMYASADKAsyGS5hdXRoLmFkbWluLnYxLlJldm9jYXRpb24SDgoGY3Vyc29yGAIgASgJEhEKCWNhdWdodF91cBgDIAEoCBIXCg9yZXZva2VkX2tleV9pZHMYBCADKAkSLgoKYXNfb2ZfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNgoScmV2b2tlZF91bnRpbF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxzdGFsZV90b2tlbnMYByADKAsyGi5hdXRoLmFkbWluLnYxLlN0YWxlVG9rZW5zIpYBCgtTdGFsZVRva2VucxISCgpzZXNzaW9uX2lkGAEgASgJEhMKC21pbl92ZXJzaW9uGAIgASgNEi0KCW1hcmtfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIs4BCgpSZXZvY2F0aW9uEhIKCnNlc3Npb25faWQYASABKAkSLwoLcmV2b2tlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YBCABKAkSOgoRcmV2b2NhdGlvbl9yZWFzb24YBSABKA4yHy5hdXRoLmFkbWluLnYxLlJldm9jYXRpb25SZWFzb24qswEKCkNsaWVudEtpbmQSGwoXQ0xJRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIXChNDTElFTlRfS0lORF9CUk9XU0VSEAESFgoSQ0xJRU5UX0tJTkRfTU9CSUxFEAISFwoTQ0xJRU5UX0tJTkRfREVTS1RPUBADEhMKD0NMSUVOVF9LSU5EX0NMSRAEEhUKEUNMSUVOVF9LSU5EX0FHRU5UEAUSEgoOQ0xJRU5UX0tJTkRfVFYQBipgChNEZXZpY2VCaW5kaW5nUG9saWN5EiUKIURFVklDRV9CSU5ESU5HX1BPTElDWV9VTlNQRUNJRklFRBAAEiIKHkRFVklDRV9CSU5ESU5HX1BPTElDWV9SRVFVSVJFRBABKlEKCVRyYW5zcG9ydBIZChVUUkFOU1BPUlRfVU5TUEVDSUZJRUQQABIUChBUUkFOU1BPUlRfQ09PS0lFEAESEwoPVFJBTlNQT1JUX1RPS0VOEAIqegoKTGltaXRTY29wZRIbChdMSU1JVF9TQ09QRV9VTlNQRUNJRklFRBAAEhcKE0xJTUlUX1NDT1BFX1NVQkpFQ1QQARIZChVMSU1JVF9TQ09QRV9DTElFTlRfSUQQAhIbChdMSU1JVF9TQ09QRV9DTElFTlRfS0lORBADKosBCgtMaW1pdEFjdGlvbhIcChhMSU1JVF9BQ1RJT05fVU5TUEVDSUZJRUQQABIoCiRMSU1JVF9BQ1RJT05fRU5EX0xFQVNUX1JFQ0VOVExZX1VTRUQQARIbChdMSU1JVF9BQ1RJT05fRU5EX09MREVTVBACEhcKE0xJTUlUX0FDVElPTl9SRUZVU0UQAyrGAgoQU2Vzc2lvbkV2ZW50VHlwZRIiCh5TRVNTSU9OX0VWRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIeChpTRVNTSU9OX0VWRU5UX1RZUEVfQ1JFQVRFRBABEhwKGFNFU1NJT05fRVZFTlRfVFlQRV9FTkRFRBACEh8KG1NFU1NJT05fRVZFTlRfVFlQRV9FTEVWQVRFRBADEiAKHFNFU1NJT05fRVZFTlRfVFlQRV9BTExfRU5ERUQQBBIjCh9TRVNTSU9OX0VWRU5UX1RZUEVfREVWSUNFX0JPVU5EEAUSJQohU0VTU0lPTl9FVkVOVF9UWVBFX0RFVklDRV9VTkJPVU5EEAYSHgoaU0VTU0lPTl9FVkVOVF9UWVBFX1VQREFURUQQBxIhCh1TRVNTSU9OX0VWRU5UX1RZUEVfTkVXX0RFVklDRRAIKncKEUFjY2Vzc1Rva2VuUG9saWN5EiMKH0FDQ0VTU19UT0tFTl9QT0xJQ1lfVU5TUEVDSUZJRUQQABIcChhBQ0NFU1NfVE9LRU5fUE9MSUNZX0tFRVAQARIfChtBQ0NFU1NfVE9LRU5fUE9MSUNZX1JFRlJFU0gQAipiCglUb2tlblR5cGUSGgoWVE9LRU5fVFlQRV9VTlNQRUNJRklFRBAAEhsKF1RPS0VOX1RZUEVfQUNDRVNTX1RPS0VOEAESHAoYVE9LRU5fVFlQRV9SRUZSRVNIX1RPS0VOEAIq8QIKEFJldm9jYXRpb25SZWFzb24SIQodUkVWT0NBVElPTl9SRUFTT05fVU5TUEVDSUZJRUQQABIcChhSRVZPQ0FUSU9OX1JFQVNPTl9MT0dPVVQQARImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX09XTkVSEAISJAogUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9PVEhFUlMQAxImCiJSRVZPQ0FUSU9OX1JFQVNPTl9SRVZPS0VEX0JZX0FETUlOEAQSJQohUkVWT0NBVElPTl9SRUFTT05fUkVWT0tFRF9TVUJKRUNUEAUSIwofUkVWT0NBVElPTl9SRUFTT05fU0VTU0lPTl9MSU1JVBAGEh4KGlJFVk9DQVRJT05fUkVBU09OX1JFUExBQ0VEEAcSGwoXUkVWT0NBVElPTl9SRUFTT05fUkVVU0UQCBIdChlSRVZPQ0FUSU9OX1JFQVNPTl9FWFBJUkVEEAkykAsKE1Nlc3Npb25BZG1pblNlcnZpY2USWgoNQ3JlYXRlU2Vzc2lvbhIjLmF1dGguYWRtaW4udjEuQ3JlYXRlU2Vzc2lvblJlcXVlc3QaJC5hdXRoLmFkbWluLnYxLkNyZWF0ZVNlc3Npb25SZXNwb25zZRJWCgpHZXRTZXNzaW9uEiAuYXV0aC5hZG1pbi52MS5HZXRTZXNzaW9uUmVxdWVzdBohLmF1dGguYWRtaW4udjEuR2V0U2Vzc2lvblJlc3BvbnNlIgOQAgESXAoMTGlzdFNlc3Npb25zEiIuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXF1ZXN0GiMuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZSIDkAIBEmsKEUxpc3RTZXNzaW9uRXZlbnRzEicuYXV0aC5hZG1pbi52MS5MaXN0U2Vzc2lvbkV2ZW50c1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLkxpc3RTZXNzaW9uRXZlbnRzUmVzcG9uc2UiA5ACARJfCg1SZXZva2VTZXNzaW9uEiMuYXV0aC5hZG1pbi52MS5SZXZva2VTZXNzaW9uUmVxdWVzdBokLmF1dGguYWRtaW4udjEuUmV2b2tlU2Vzc2lvblJlc3BvbnNlIgOQAgISdwoVUmV2b2tlU3ViamVjdFNlc3Npb25zEisuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0GiwuYXV0aC5hZG1pbi52MS5SZXZva2VTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZSIDkAICEmsKEVJldm9rZUFsbFNlc3Npb25zEicuYXV0aC5hZG1pbi52MS5SZXZva2VBbGxTZXNzaW9uc1JlcXVlc3QaKC5hdXRoLmFkbWluLnYxLlJldm9rZUFsbFNlc3Npb25zUmVzcG9uc2UiA5ACAhJiCg5FbGV2YXRlU2Vzc2lvbhIkLmF1dGguYWRtaW4udjEuRWxldmF0ZVNlc3Npb25SZXF1ZXN0GiUuYXV0aC5hZG1pbi52MS5FbGV2YXRlU2Vzc2lvblJlc3BvbnNlIgOQAgISgwEKDVVwZGF0ZVNlc3Npb24SIy5hdXRoLmFkbWluLnYxLlVwZGF0ZVNlc3Npb25SZXF1ZXN0GiQuYXV0aC5hZG1pbi52MS5VcGRhdGVTZXNzaW9uUmVzcG9uc2UiJ5ACAoLT5JMCHjoBKjIZL3YxL3Nlc3Npb25zL3tzZXNzaW9uX2lkfRKhAQoVVXBkYXRlU3ViamVjdFNlc3Npb25zEisuYXV0aC5hZG1pbi52MS5VcGRhdGVTdWJqZWN0U2Vzc2lvbnNSZXF1ZXN0GiwuYXV0aC5hZG1pbi52MS5VcGRhdGVTdWJqZWN0U2Vzc2lvbnNSZXNwb25zZSItkAICgtPkkwIkOgEqMh8vdjEvc3ViamVjdHMve3N1YmplY3R9L3Nlc3Npb25zElwKDFVuYmluZERldmljZRIiLmF1dGguYWRtaW4udjEuVW5iaW5kRGV2aWNlUmVxdWVzdBojLmF1dGguYWRtaW4udjEuVW5iaW5kRGV2aWNlUmVzcG9uc2UiA5ACAhJgCg9JbnRyb3NwZWN0VG9rZW4SJS5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlcXVlc3QaJi5hdXRoLmFkbWluLnYxLkludHJvc3BlY3RUb2tlblJlc3BvbnNlEmUKEFdhdGNoUmV2b2NhdGlvbnMSJi5hdXRoLmFkbWluLnYxLldhdGNoUmV2b2NhdGlvbnNSZXF1ZXN0GicuYXV0aC5hZG1pbi52MS5XYXRjaFJldm9jYXRpb25zUmVzcG9uc2UwAUIzWjFzZXNzaW9uLXNlcnZpY2UuZXhhbXBsZS9nZW4vYXV0aC9hZG1pbi92MTthZG1pbnYxYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_api_field_behavior, file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * The device of a session, for display.
@@ -45,6 +45,13 @@ export type Client = Message<"auth.admin.v1.Client"> & {
    * @generated from field: string display_name = 3;
    */
   displayName: string;
+
+  /**
+   * The kind of client, by which limits may count.
+   *
+   * @generated from field: auth.admin.v1.ClientKind kind = 4;
+   */
+  kind: ClientKind;
 };
 
 /**
@@ -380,6 +387,14 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
    * @generated from field: optional bool persistent = 16;
    */
   persistent?: boolean | undefined;
+
+  /**
+   * How many sessions the subject may have with this one, instead of what the policies of the service say (SESSION_POLICIES_FILE).
+   * MAX_SESSIONS_PER_SUBJECT holds as well.
+   *
+   * @generated from field: auth.admin.v1.SessionLimit limit = 18;
+   */
+  limit?: SessionLimit | undefined;
 };
 
 /**
@@ -388,6 +403,118 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
  */
 export const CreateSessionRequestSchema: GenMessage<CreateSessionRequest> = /*@__PURE__*/
   messageDesc(file_auth_admin_v1_session_admin, 3);
+
+/**
+ * How many live sessions a subject may have. A session that takes the place of one that counts (`replaces_session_id`) is never too many.
+ *
+ * @generated from message auth.admin.v1.SessionLimit
+ */
+export type SessionLimit = Message<"auth.admin.v1.SessionLimit"> & {
+  /**
+   * Which sessions of the subject count.
+   *
+   * @generated from field: auth.admin.v1.LimitScope scope = 1;
+   */
+  scope: LimitScope;
+
+  /**
+   * How many there may be, with the new one: 1 to 100.
+   *
+   * @generated from field: int32 max_sessions = 2;
+   */
+  maxSessions: number;
+
+  /**
+   * What happens if the new session is one too many.
+   *
+   * @generated from field: auth.admin.v1.LimitAction when_exceeded = 3;
+   */
+  whenExceeded: LimitAction;
+};
+
+/**
+ * Describes the message auth.admin.v1.SessionLimit.
+ * Use `create(SessionLimitSchema)` to create a new message.
+ */
+export const SessionLimitSchema: GenMessage<SessionLimit> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 4);
+
+/**
+ * An error detail of CreateSession: the limit that refuses the session, and which sessions are live.
+ *
+ * @generated from message auth.admin.v1.SessionLimitExceeded
+ */
+export type SessionLimitExceeded = Message<"auth.admin.v1.SessionLimitExceeded"> & {
+  /**
+   * The limit.
+   *
+   * @generated from field: auth.admin.v1.SessionLimit limit = 1;
+   */
+  limit?: SessionLimit | undefined;
+
+  /**
+   * Some of the sessions that count, the least recently used first: at most ten, and as many as fit into 4 KiB.
+   *
+   * @generated from field: repeated auth.admin.v1.SessionLimitExceeded.LiveSession sessions = 2;
+   */
+  sessions: SessionLimitExceeded_LiveSession[];
+};
+
+/**
+ * Describes the message auth.admin.v1.SessionLimitExceeded.
+ * Use `create(SessionLimitExceededSchema)` to create a new message.
+ */
+export const SessionLimitExceededSchema: GenMessage<SessionLimitExceeded> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 5);
+
+/**
+ * A live session.
+ *
+ * @generated from message auth.admin.v1.SessionLimitExceeded.LiveSession
+ */
+export type SessionLimitExceeded_LiveSession = Message<"auth.admin.v1.SessionLimitExceeded.LiveSession"> & {
+  /**
+   * The session's id, for RevokeSession or `replaces_session_id`.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * The application.
+   *
+   * @generated from field: string client_id = 2;
+   */
+  clientId: string;
+
+  /**
+   * The device. Its user agent is cut to 128 characters.
+   *
+   * @generated from field: auth.admin.v1.Client client = 3;
+   */
+  client?: Client | undefined;
+
+  /**
+   * When the session was created.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 4;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When the session's refresh token was last rotated.
+   *
+   * @generated from field: google.protobuf.Timestamp last_refresh_time = 5;
+   */
+  lastRefreshTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message auth.admin.v1.SessionLimitExceeded.LiveSession.
+ * Use `create(SessionLimitExceeded_LiveSessionSchema)` to create a new message.
+ */
+export const SessionLimitExceeded_LiveSessionSchema: GenMessage<SessionLimitExceeded_LiveSession> = /*@__PURE__*/
+  messageDesc(file_auth_admin_v1_session_admin, 5, 0);
 
 /**
  * The response to CreateSession.
@@ -452,7 +579,7 @@ export type CreateSessionResponse = Message<"auth.admin.v1.CreateSessionResponse
  * Use `create(CreateSessionResponseSchema)` to create a new message.
  */
 export const CreateSessionResponseSchema: GenMessage<CreateSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 4);
+  messageDesc(file_auth_admin_v1_session_admin, 6);
 
 /**
  * The session to return.
@@ -473,7 +600,7 @@ export type GetSessionRequest = Message<"auth.admin.v1.GetSessionRequest"> & {
  * Use `create(GetSessionRequestSchema)` to create a new message.
  */
 export const GetSessionRequestSchema: GenMessage<GetSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 5);
+  messageDesc(file_auth_admin_v1_session_admin, 7);
 
 /**
  * The response to GetSession.
@@ -494,7 +621,7 @@ export type GetSessionResponse = Message<"auth.admin.v1.GetSessionResponse"> & {
  * Use `create(GetSessionResponseSchema)` to create a new message.
  */
 export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 6);
+  messageDesc(file_auth_admin_v1_session_admin, 8);
 
 /**
  * The page of sessions to return. It contains the sessions that match every criterion that is set.
@@ -565,6 +692,13 @@ export type ListSessionsRequest = Message<"auth.admin.v1.ListSessionsRequest"> &
    * @generated from field: string ip_address = 9;
    */
   ipAddress: string;
+
+  /**
+   * The kind of client. Unspecified: any.
+   *
+   * @generated from field: auth.admin.v1.ClientKind client_kind = 10;
+   */
+  clientKind: ClientKind;
 };
 
 /**
@@ -572,7 +706,7 @@ export type ListSessionsRequest = Message<"auth.admin.v1.ListSessionsRequest"> &
  * Use `create(ListSessionsRequestSchema)` to create a new message.
  */
 export const ListSessionsRequestSchema: GenMessage<ListSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 7);
+  messageDesc(file_auth_admin_v1_session_admin, 9);
 
 /**
  * The response to ListSessions.
@@ -600,7 +734,7 @@ export type ListSessionsResponse = Message<"auth.admin.v1.ListSessionsResponse">
  * Use `create(ListSessionsResponseSchema)` to create a new message.
  */
 export const ListSessionsResponseSchema: GenMessage<ListSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 8);
+  messageDesc(file_auth_admin_v1_session_admin, 10);
 
 /**
  * The events to list: of a subject or of a session.
@@ -642,7 +776,7 @@ export type ListSessionEventsRequest = Message<"auth.admin.v1.ListSessionEventsR
  * Use `create(ListSessionEventsRequestSchema)` to create a new message.
  */
 export const ListSessionEventsRequestSchema: GenMessage<ListSessionEventsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 9);
+  messageDesc(file_auth_admin_v1_session_admin, 11);
 
 /**
  * The response to ListSessionEvents.
@@ -670,7 +804,7 @@ export type ListSessionEventsResponse = Message<"auth.admin.v1.ListSessionEvents
  * Use `create(ListSessionEventsResponseSchema)` to create a new message.
  */
 export const ListSessionEventsResponseSchema: GenMessage<ListSessionEventsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 10);
+  messageDesc(file_auth_admin_v1_session_admin, 12);
 
 /**
  * Something that happened to a session.
@@ -754,7 +888,7 @@ export type SessionEvent = Message<"auth.admin.v1.SessionEvent"> & {
  * Use `create(SessionEventSchema)` to create a new message.
  */
 export const SessionEventSchema: GenMessage<SessionEvent> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 11);
+  messageDesc(file_auth_admin_v1_session_admin, 13);
 
 /**
  * The session to end.
@@ -775,7 +909,7 @@ export type RevokeSessionRequest = Message<"auth.admin.v1.RevokeSessionRequest">
  * Use `create(RevokeSessionRequestSchema)` to create a new message.
  */
 export const RevokeSessionRequestSchema: GenMessage<RevokeSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 12);
+  messageDesc(file_auth_admin_v1_session_admin, 14);
 
 /**
  * The response to RevokeSession.
@@ -796,7 +930,7 @@ export type RevokeSessionResponse = Message<"auth.admin.v1.RevokeSessionResponse
  * Use `create(RevokeSessionResponseSchema)` to create a new message.
  */
 export const RevokeSessionResponseSchema: GenMessage<RevokeSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 13);
+  messageDesc(file_auth_admin_v1_session_admin, 15);
 
 /**
  * The sessions of a subject to end.
@@ -824,7 +958,7 @@ export type RevokeSubjectSessionsRequest = Message<"auth.admin.v1.RevokeSubjectS
  * Use `create(RevokeSubjectSessionsRequestSchema)` to create a new message.
  */
 export const RevokeSubjectSessionsRequestSchema: GenMessage<RevokeSubjectSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 14);
+  messageDesc(file_auth_admin_v1_session_admin, 16);
 
 /**
  * The response to RevokeSubjectSessions.
@@ -845,7 +979,7 @@ export type RevokeSubjectSessionsResponse = Message<"auth.admin.v1.RevokeSubject
  * Use `create(RevokeSubjectSessionsResponseSchema)` to create a new message.
  */
 export const RevokeSubjectSessionsResponseSchema: GenMessage<RevokeSubjectSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 15);
+  messageDesc(file_auth_admin_v1_session_admin, 17);
 
 /**
  * The sessions of all subjects to end.
@@ -866,7 +1000,7 @@ export type RevokeAllSessionsRequest = Message<"auth.admin.v1.RevokeAllSessionsR
  * Use `create(RevokeAllSessionsRequestSchema)` to create a new message.
  */
 export const RevokeAllSessionsRequestSchema: GenMessage<RevokeAllSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 16);
+  messageDesc(file_auth_admin_v1_session_admin, 18);
 
 /**
  * The response to RevokeAllSessions: all of them have ended.
@@ -887,7 +1021,7 @@ export type RevokeAllSessionsResponse = Message<"auth.admin.v1.RevokeAllSessions
  * Use `create(RevokeAllSessionsResponseSchema)` to create a new message.
  */
 export const RevokeAllSessionsResponseSchema: GenMessage<RevokeAllSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 17);
+  messageDesc(file_auth_admin_v1_session_admin, 19);
 
 /**
  * A later authentication of the user of a session.
@@ -936,7 +1070,7 @@ export type ElevateSessionRequest = Message<"auth.admin.v1.ElevateSessionRequest
  * Use `create(ElevateSessionRequestSchema)` to create a new message.
  */
 export const ElevateSessionRequestSchema: GenMessage<ElevateSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 18);
+  messageDesc(file_auth_admin_v1_session_admin, 20);
 
 /**
  * The response to ElevateSession.
@@ -957,7 +1091,7 @@ export type ElevateSessionResponse = Message<"auth.admin.v1.ElevateSessionRespon
  * Use `create(ElevateSessionResponseSchema)` to create a new message.
  */
 export const ElevateSessionResponseSchema: GenMessage<ElevateSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 19);
+  messageDesc(file_auth_admin_v1_session_admin, 21);
 
 /**
  * An update of a session.
@@ -1013,7 +1147,7 @@ export type UpdateSessionRequest = Message<"auth.admin.v1.UpdateSessionRequest">
  * Use `create(UpdateSessionRequestSchema)` to create a new message.
  */
 export const UpdateSessionRequestSchema: GenMessage<UpdateSessionRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 20);
+  messageDesc(file_auth_admin_v1_session_admin, 22);
 
 /**
  * The response to UpdateSession.
@@ -1034,7 +1168,7 @@ export type UpdateSessionResponse = Message<"auth.admin.v1.UpdateSessionResponse
  * Use `create(UpdateSessionResponseSchema)` to create a new message.
  */
 export const UpdateSessionResponseSchema: GenMessage<UpdateSessionResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 21);
+  messageDesc(file_auth_admin_v1_session_admin, 23);
 
 /**
  * An update of all sessions of a subject.
@@ -1083,7 +1217,7 @@ export type UpdateSubjectSessionsRequest = Message<"auth.admin.v1.UpdateSubjectS
  * Use `create(UpdateSubjectSessionsRequestSchema)` to create a new message.
  */
 export const UpdateSubjectSessionsRequestSchema: GenMessage<UpdateSubjectSessionsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 22);
+  messageDesc(file_auth_admin_v1_session_admin, 24);
 
 /**
  * The response to UpdateSubjectSessions.
@@ -1104,7 +1238,7 @@ export type UpdateSubjectSessionsResponse = Message<"auth.admin.v1.UpdateSubject
  * Use `create(UpdateSubjectSessionsResponseSchema)` to create a new message.
  */
 export const UpdateSubjectSessionsResponseSchema: GenMessage<UpdateSubjectSessionsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 23);
+  messageDesc(file_auth_admin_v1_session_admin, 25);
 
 /**
  * The session to take the device key from.
@@ -1125,7 +1259,7 @@ export type UnbindDeviceRequest = Message<"auth.admin.v1.UnbindDeviceRequest"> &
  * Use `create(UnbindDeviceRequestSchema)` to create a new message.
  */
 export const UnbindDeviceRequestSchema: GenMessage<UnbindDeviceRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 24);
+  messageDesc(file_auth_admin_v1_session_admin, 26);
 
 /**
  * The response to UnbindDevice.
@@ -1146,7 +1280,7 @@ export type UnbindDeviceResponse = Message<"auth.admin.v1.UnbindDeviceResponse">
  * Use `create(UnbindDeviceResponseSchema)` to create a new message.
  */
 export const UnbindDeviceResponseSchema: GenMessage<UnbindDeviceResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 25);
+  messageDesc(file_auth_admin_v1_session_admin, 27);
 
 /**
  * A token to introspect.
@@ -1167,7 +1301,7 @@ export type IntrospectTokenRequest = Message<"auth.admin.v1.IntrospectTokenReque
  * Use `create(IntrospectTokenRequestSchema)` to create a new message.
  */
 export const IntrospectTokenRequestSchema: GenMessage<IntrospectTokenRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 26);
+  messageDesc(file_auth_admin_v1_session_admin, 28);
 
 /**
  * The response to IntrospectToken: `active` and the claims, or `active=false` and nothing else.
@@ -1209,7 +1343,7 @@ export type IntrospectTokenResponse = Message<"auth.admin.v1.IntrospectTokenResp
  * Use `create(IntrospectTokenResponseSchema)` to create a new message.
  */
 export const IntrospectTokenResponseSchema: GenMessage<IntrospectTokenResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 27);
+  messageDesc(file_auth_admin_v1_session_admin, 29);
 
 /**
  * The position to watch from.
@@ -1231,7 +1365,7 @@ export type WatchRevocationsRequest = Message<"auth.admin.v1.WatchRevocationsReq
  * Use `create(WatchRevocationsRequestSchema)` to create a new message.
  */
 export const WatchRevocationsRequestSchema: GenMessage<WatchRevocationsRequest> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 28);
+  messageDesc(file_auth_admin_v1_session_admin, 30);
 
 /**
  * A batch of revocations. An empty one is a heartbeat.
@@ -1299,7 +1433,7 @@ export type WatchRevocationsResponse = Message<"auth.admin.v1.WatchRevocationsRe
  * Use `create(WatchRevocationsResponseSchema)` to create a new message.
  */
 export const WatchRevocationsResponseSchema: GenMessage<WatchRevocationsResponse> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 29);
+  messageDesc(file_auth_admin_v1_session_admin, 31);
 
 /**
  * What a live session says has changed: its access tokens from before the change are stale.
@@ -1343,7 +1477,7 @@ export type StaleTokens = Message<"auth.admin.v1.StaleTokens"> & {
  * Use `create(StaleTokensSchema)` to create a new message.
  */
 export const StaleTokensSchema: GenMessage<StaleTokens> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 30);
+  messageDesc(file_auth_admin_v1_session_admin, 32);
 
 /**
  * The end of a session.
@@ -1393,7 +1527,76 @@ export type Revocation = Message<"auth.admin.v1.Revocation"> & {
  * Use `create(RevocationSchema)` to create a new message.
  */
 export const RevocationSchema: GenMessage<Revocation> = /*@__PURE__*/
-  messageDesc(file_auth_admin_v1_session_admin, 31);
+  messageDesc(file_auth_admin_v1_session_admin, 33);
+
+/**
+ * The kind of client that has a session.
+ *
+ * @generated from enum auth.admin.v1.ClientKind
+ */
+export const ClientKind = {
+  /**
+   * Unknown. In a filter: any.
+   *
+   * @generated from enum value: CLIENT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * A web browser.
+   *
+   * @generated from enum value: CLIENT_KIND_BROWSER = 1;
+   */
+  BROWSER: 1,
+
+  /**
+   * An app on a phone or a tablet.
+   *
+   * @generated from enum value: CLIENT_KIND_MOBILE = 2;
+   */
+  MOBILE: 2,
+
+  /**
+   * An app on a computer.
+   *
+   * @generated from enum value: CLIENT_KIND_DESKTOP = 3;
+   */
+  DESKTOP: 3,
+
+  /**
+   * A command line.
+   *
+   * @generated from enum value: CLIENT_KIND_CLI = 4;
+   */
+  CLI: 4,
+
+  /**
+   * A program that acts for its user.
+   *
+   * @generated from enum value: CLIENT_KIND_AGENT = 5;
+   */
+  AGENT: 5,
+
+  /**
+   * A television, a console or another device without a keyboard.
+   *
+   * @generated from enum value: CLIENT_KIND_TV = 6;
+   */
+  TV: 6,
+} as const;
+
+/**
+ * The kind of client that has a session.
+ *
+ * @generated from enum auth.admin.v1.ClientKind
+ */
+export type ClientKind = (typeof ClientKind)[keyof typeof ClientKind] | UnknownEnum;
+
+/**
+ * Describes the enum auth.admin.v1.ClientKind.
+ */
+export const ClientKindSchema: GenEnum<ClientKind> = /*@__PURE__*/
+  enumDesc(file_auth_admin_v1_session_admin, 0);
 
 /**
  * Whether a session must be bound to the key of a device.
@@ -1427,7 +1630,7 @@ export type DeviceBindingPolicy = (typeof DeviceBindingPolicy)[keyof typeof Devi
  * Describes the enum auth.admin.v1.DeviceBindingPolicy.
  */
 export const DeviceBindingPolicySchema: GenEnum<DeviceBindingPolicy> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 0);
+  enumDesc(file_auth_admin_v1_session_admin, 1);
 
 /**
  * How the refresh token of a session may be presented.
@@ -1468,7 +1671,103 @@ export type Transport = (typeof Transport)[keyof typeof Transport] | UnknownEnum
  * Describes the enum auth.admin.v1.Transport.
  */
 export const TransportSchema: GenEnum<Transport> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 1);
+  enumDesc(file_auth_admin_v1_session_admin, 2);
+
+/**
+ * Which sessions of a subject a limit counts.
+ *
+ * @generated from enum auth.admin.v1.LimitScope
+ */
+export const LimitScope = {
+  /**
+   * As LIMIT_SCOPE_SUBJECT.
+   *
+   * @generated from enum value: LIMIT_SCOPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * All.
+   *
+   * @generated from enum value: LIMIT_SCOPE_SUBJECT = 1;
+   */
+  SUBJECT: 1,
+
+  /**
+   * Those with the `client_id` of the new session.
+   *
+   * @generated from enum value: LIMIT_SCOPE_CLIENT_ID = 2;
+   */
+  CLIENT_ID: 2,
+
+  /**
+   * Those with the `client.kind` of the new session.
+   *
+   * @generated from enum value: LIMIT_SCOPE_CLIENT_KIND = 3;
+   */
+  CLIENT_KIND: 3,
+} as const;
+
+/**
+ * Which sessions of a subject a limit counts.
+ *
+ * @generated from enum auth.admin.v1.LimitScope
+ */
+export type LimitScope = (typeof LimitScope)[keyof typeof LimitScope] | UnknownEnum;
+
+/**
+ * Describes the enum auth.admin.v1.LimitScope.
+ */
+export const LimitScopeSchema: GenEnum<LimitScope> = /*@__PURE__*/
+  enumDesc(file_auth_admin_v1_session_admin, 3);
+
+/**
+ * What happens if a new session is one too many.
+ *
+ * @generated from enum auth.admin.v1.LimitAction
+ */
+export const LimitAction = {
+  /**
+   * As LIMIT_ACTION_END_LEAST_RECENTLY_USED.
+   *
+   * @generated from enum value: LIMIT_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The session whose last refresh is longest ago ends, among the 64 oldest.
+   *
+   * @generated from enum value: LIMIT_ACTION_END_LEAST_RECENTLY_USED = 1;
+   */
+  END_LEAST_RECENTLY_USED: 1,
+
+  /**
+   * The oldest session ends.
+   *
+   * @generated from enum value: LIMIT_ACTION_END_OLDEST = 2;
+   */
+  END_OLDEST: 2,
+
+  /**
+   * The new session is refused with `resource_exhausted`, `E429_SESSION_LIMIT` and the detail SessionLimitExceeded. Nothing ends.
+   *
+   * @generated from enum value: LIMIT_ACTION_REFUSE = 3;
+   */
+  REFUSE: 3,
+} as const;
+
+/**
+ * What happens if a new session is one too many.
+ *
+ * @generated from enum auth.admin.v1.LimitAction
+ */
+export type LimitAction = (typeof LimitAction)[keyof typeof LimitAction] | UnknownEnum;
+
+/**
+ * Describes the enum auth.admin.v1.LimitAction.
+ */
+export const LimitActionSchema: GenEnum<LimitAction> = /*@__PURE__*/
+  enumDesc(file_auth_admin_v1_session_admin, 4);
 
 /**
  * What happened to a session.
@@ -1552,7 +1851,7 @@ export type SessionEventType = (typeof SessionEventType)[keyof typeof SessionEve
  * Describes the enum auth.admin.v1.SessionEventType.
  */
 export const SessionEventTypeSchema: GenEnum<SessionEventType> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 2);
+  enumDesc(file_auth_admin_v1_session_admin, 5);
 
 /**
  * What happens to access tokens that say something else than their session.
@@ -1593,7 +1892,7 @@ export type AccessTokenPolicy = (typeof AccessTokenPolicy)[keyof typeof AccessTo
  * Describes the enum auth.admin.v1.AccessTokenPolicy.
  */
 export const AccessTokenPolicySchema: GenEnum<AccessTokenPolicy> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 3);
+  enumDesc(file_auth_admin_v1_session_admin, 6);
 
 /**
  * The kind of a token.
@@ -1634,7 +1933,7 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType] | UnknownEnum
  * Describes the enum auth.admin.v1.TokenType.
  */
 export const TokenTypeSchema: GenEnum<TokenType> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 4);
+  enumDesc(file_auth_admin_v1_session_admin, 7);
 
 /**
  * Why a session ended. A closed list; `reason` has the same names in lower case, without their prefix.
@@ -1724,7 +2023,7 @@ export type RevocationReason = (typeof RevocationReason)[keyof typeof Revocation
  * Describes the enum auth.admin.v1.RevocationReason.
  */
 export const RevocationReasonSchema: GenEnum<RevocationReason> = /*@__PURE__*/
-  enumDesc(file_auth_admin_v1_session_admin, 5);
+  enumDesc(file_auth_admin_v1_session_admin, 8);
 
 /**
  * Creates, lists, ends and follows sessions.

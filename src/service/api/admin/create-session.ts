@@ -11,6 +11,7 @@ import { requestContextOf } from "../request-context.ts";
 import { wallTime } from "../times.ts";
 import { requireAccessCookie } from "./access-cookie.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
+import { kindOf, limitExceeded, limitFor } from "./session-limit.ts";
 import { sessionMessage, transportOf } from "./views.ts";
 
 export async function createSession(
@@ -23,9 +24,11 @@ export async function createSession(
     ? sessionIdOf("replaces_session_id", request.replacesSessionId)
     : undefined;
   requireAccessCookie(deps, wanted);
-  const created = await create(deps, wanted, requestContextOf(context), replaces);
-  if (!created.ok) throw rateLimited(created.retryAfterMs);
-  return response(deps, created);
+  const limit = limitFor(request.limit, deps.limitPolicies(), wanted);
+  const created = await create(deps, wanted, requestContextOf(context), replaces, limit);
+  if (created.ok) return response(deps, created);
+  if (created.reason === "rate_limited") throw rateLimited(created.retryAfterMs);
+  throw limitExceeded(created, (session) => deps.store.shiftMs(session));
 }
 
 export type WantedDeps = Pick<
@@ -45,6 +48,7 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest) {
   const transport = transportOf(request.transport);
   if (transport === "token") checkTokenTransport(deps, request, deviceRequired);
   const { dpopJkt } = request;
+  const kind = kindOf(request.client?.kind);
   if (dpopJkt !== "") checkKey(deps, dpopJkt, deviceRequired);
   return {
     subject: request.subject,
@@ -62,6 +66,7 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest) {
     ...(deviceRequired && { deviceRequired: true as const }),
     ...(transport && { transport }),
     ...(dpopJkt !== "" && { dpopJkt }),
+    ...(kind && { kind }),
     ...(request.persistent === false && { persistent: false as const }),
   };
 }

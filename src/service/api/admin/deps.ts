@@ -1,3 +1,4 @@
+import type { LimitPolicy } from "../../session/admin/limit.ts";
 import type { Audit } from "../../session/audit.ts";
 import type { DeviceTools } from "../../session/devices/presented.ts";
 import type { RevocationFeed } from "../../session/feed/feed.ts";
@@ -25,6 +26,8 @@ export type SessionAdminServiceDeps = {
   readonly sessionAbsoluteTtlMs: number;
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
+  /** Returns the limits in force. */
+  readonly limitPolicies: () => readonly LimitPolicy[];
   readonly clock: WallClock;
   readonly oauthEndpoints: boolean;
   /** Limits how often sessions are created for one subject. */

@@ -20,6 +20,7 @@ import { requireAccessCookie } from "./access-cookie.ts";
 import { createSession } from "./create-session.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { introspectToken } from "./introspect-token.ts";
+import { kindOf } from "./session-limit.ts";
 import { isRefresh, updateSession, updateSubjectSessions } from "./update-session.ts";
 import { EVENT_TYPES, REVOCATION_REASONS, sessionMessage } from "./views.ts";
 import { watchRevocations } from "./watch-revocations.ts";
@@ -76,7 +77,9 @@ async function listSessions({ store }: SessionAdminServiceDeps, request: ListSes
 
 function filterOf(request: ListSessionsRequest, shiftMs: number): SessionFilter {
   const { subjectPrefix, clientId, device, ipAddress, createdAfter, createdBefore } = request;
+  const kind = kindOf(request.clientKind);
   return {
+    ...(kind && { kind }),
     ...(subjectPrefix !== "" && { subjectPrefix }),
     ...(clientId !== "" && { clientId }),
     ...(device !== "" && { device }),

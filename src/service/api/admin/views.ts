@@ -21,6 +21,7 @@ import {
 } from "../../session/model.ts";
 import { timesOf } from "../messages.ts";
 import { feedTime, shownTime, wallTime } from "../times.ts";
+import { clientMessage } from "./session-limit.ts";
 
 // The types of these tables make sure that every value that the service uses has an enum value in the .proto files.
 
@@ -74,7 +75,7 @@ export function sessionMessage(session: Session, shiftMs: number) {
     audience: audiencesOf(session.audience)[0],
     audiences: [...audiencesOf(session.audience)],
     claims: JSON.parse(session.claims) as JsonObject,
-    client: session.client,
+    client: clientMessage(session),
     ...timesOf(session, shiftMs),
     ...(session.authentication && authenticationFields(session.authentication)),
     ...(session.device && { deviceBinding: deviceFields(session.device, shiftMs) }),

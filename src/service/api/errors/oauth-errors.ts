@@ -57,6 +57,7 @@ export const OAUTH_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
   E413_TOO_LARGE: of("E413_TOO_LARGE", "invalid_request"),
   E415_UNSUPPORTED_MEDIA_TYPE: of("E415_UNSUPPORTED_MEDIA_TYPE", "invalid_request"),
   E429_RATE_LIMITED: of("E429_RATE_LIMITED", "temporarily_unavailable"),
+  E429_SESSION_LIMIT: of("E429_SESSION_LIMIT", "temporarily_unavailable"),
   E499_CANCELED: of("E499_CANCELED", "temporarily_unavailable"),
   E504_DEADLINE_EXCEEDED: of("E504_DEADLINE_EXCEEDED", "temporarily_unavailable"),
   E500_INTERNAL: of("E500_INTERNAL", "server_error"),

@@ -37,6 +37,7 @@ export function readReply(deps: ReplyDeps, body: string, client: ClientData): Re
     const violations = violationsOf?.(request) ?? [];
     if (violations.length > 0) throw invalidFields(violations);
     if (request.replacesSessionId !== "") throw invalidRequest("replaces_session_id", "is for logins");
+    if (request.limit !== undefined) throw invalidRequest("limit", "is for logins");
     if (request.transport === Transport.TOKEN) throw invalidRequest("transport", "is for cookies here");
     const wanted = wantedSession(deps, request);
     requireAccessCookie(deps, wanted);

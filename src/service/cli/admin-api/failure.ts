@@ -1,5 +1,6 @@
 /** Interprets a failed call of the admin API: the message, the exit code, and whether to call again. */
 import { Code, ConnectError } from "@connectrpc/connect";
+import { SessionLimitExceededSchema } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
 import { errorCode } from "../../../platform/files/error-code.ts";
 import { CommandError, EXIT, type ExitCode } from "../context.ts";
@@ -64,7 +65,11 @@ function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<Cred
     case Code.InvalidArgument:
       return [error.rawMessage, EXIT.usage, "refused"];
     case Code.ResourceExhausted:
-      return [error.rawMessage, EXIT.failed, detailOf(error) === "E429_RATE_LIMITED" ? "passing" : "refused"];
+      return [
+        error.rawMessage + liveOf(error),
+        EXIT.failed,
+        detailOf(error) === "E429_RATE_LIMITED" ? "passing" : "refused",
+      ];
     case Code.NotFound:
     case Code.FailedPrecondition:
       return [error.rawMessage, EXIT.failed, "refused"];
@@ -79,6 +84,13 @@ function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<Cred
 const hasResponded = ({ metadata }: ConnectError) => !metadata.keys().next().done;
 
 const detailOf = (error: ConnectError) => error.findDetails(ErrorDetailSchema)[0]?.code;
+
+/** Returns the sessions because of which a limit refuses another one, as the end of a message. */
+function liveOf(error: ConnectError): string {
+  const [exceeded] = error.findDetails(SessionLimitExceededSchema);
+  const ids = exceeded?.sessions.map(({ sessionId }) => sessionId) ?? [];
+  return ids.length === 0 ? "" : `: end one of them, the least recently used first: ${ids.join(" ")}`;
+}
 
 /** Returns the wait in ms that `Retry-After` names, in seconds or as a date (RFC 9110 section 10.2.3). */
 function retryAfterMs(value: string | null, nowMs: number): number {

@@ -51,6 +51,7 @@ function addReaders(sessions: Command, context: Context): void {
     .option("--subject <subject>", "of this user")
     .option("--subject-prefix <text>", "of users whose subject begins with this text")
     .option("--client-id <id>", "of this application")
+    .addOption(kindOption("of this kind of client"))
     .option("--device <text>", "whose user agent or display name has this text, in upper or lower case")
     .option(
       "--ip-address <address>",
@@ -70,6 +71,12 @@ function addReaders(sessions: Command, context: Context): void {
     .option("--limit <count>", "the most events to list", count, 100)
     .action(async (options) => (await import("./list.ts")).listEvents(context, options));
 }
+
+const KINDS = ["browser", "mobile", "desktop", "cli", "agent", "tv"];
+const SCOPES = ["subject", "client_id", "client_kind"];
+const ACTIONS = ["end_least_recently_used", "end_oldest", "refuse"];
+
+const kindOption = (description: string) => new Option("--kind <kind>", description).choices(KINDS);
 
 const retryOption = () =>
   new Option(
@@ -107,6 +114,7 @@ function addCreate(sessions: Command, context: Context): void {
     .option("--claim <name=value...>", "claims of its access tokens; a value that is JSON is taken as such")
     .option("--audience <audience...>", "who its access tokens are for (otherwise the first of AUDIENCE)")
     .option("--client-id <id>", "the application")
+    .addOption(kindOption("the kind of client"))
     .option("--user-agent <text>", "the device, for display")
     .option("--ip-address <address>", "the device's address, for display")
     .option("--display-name <name>", "the device's name, for display")
@@ -118,6 +126,9 @@ function addCreate(sessions: Command, context: Context): void {
     .option("--no-persistent", "its cookies end with the browser")
     .option("--require-device-binding", "its browser must bind it to a key; needs DEVICE_BINDING=on")
     .option("--replaces <session-id>", "the session that this one replaces")
+    .option("--max-sessions <count>", "how many sessions the user may have with it, instead of the policies", count)
+    .addOption(new Option("--limit-scope <scope>", "which of them count (otherwise all)").choices(SCOPES))
+    .addOption(new Option("--when-exceeded <action>", "what happens beyond (otherwise the first)").choices(ACTIONS))
     .action(async (options) => (await import("./create.ts")).createSession(context, options));
 }
 

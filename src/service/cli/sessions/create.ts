@@ -5,13 +5,15 @@ import {
   CreateSessionRequestSchema,
   CreateSessionResponseSchema,
   DeviceBindingPolicy,
+  LimitAction,
+  LimitScope,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { DAY_MS, duration } from "../../config/values.ts";
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallOptions } from "../admin-api/options.ts";
 import { type Context, usageError } from "../context.ts";
 import { fields } from "../output/text.ts";
-import { sessionFields } from "./view.ts";
+import { kindNamed, sessionFields } from "./view.ts";
 
 type Text = "clientId" | "userAgent" | "ipAddress" | "displayName" | "acr" | "replaces" | Time;
 type Time = "idleTimeout" | "absoluteLifetime" | "authTime";
@@ -23,6 +25,10 @@ type CreateOptions = CallOptions & { readonly [text in Text]?: string } & {
   readonly amr?: string[];
   readonly requireDeviceBinding?: boolean;
   readonly persistent?: boolean;
+  readonly kind?: string;
+  readonly maxSessions?: number;
+  readonly limitScope?: string;
+  readonly whenExceeded?: string;
 };
 
 export async function createSession(context: Context, options: CreateOptions): Promise<void> {
@@ -46,17 +52,39 @@ function requestOf(options: CreateOptions): CreateSessionRequest {
     subject,
     clientId,
     audiences: audience,
-    client: { userAgent, ipAddress, displayName },
+    client: { userAgent, ipAddress, displayName, kind: kindNamed(options.kind) },
     amr,
     acr,
     replacesSessionId: replaces,
     deviceBindingPolicy: DeviceBindingPolicy[options.requireDeviceBinding ? "REQUIRED" : "UNSPECIFIED"],
+    limit: limitOf(options),
     ...(options.persistent === false && { persistent: false }),
     claims: options.claim && claimsOf(options.claim),
     idleTimeout: lifeOf("--idle-timeout", options.idleTimeout),
     absoluteLifetime: lifeOf("--absolute-lifetime", options.absoluteLifetime),
     authTime: options.authTime ? timestampFromDate(timeOf(options.authTime)) : undefined,
   });
+}
+
+function limitOf({ maxSessions, limitScope, whenExceeded }: CreateOptions) {
+  if (maxSessions !== undefined) {
+    return {
+      maxSessions,
+      scope: enumValue(LimitScope, limitScope),
+      whenExceeded: enumValue(LimitAction, whenExceeded),
+    };
+  }
+  if ((limitScope ?? whenExceeded) !== undefined)
+    throw usageError("--limit-scope and --when-exceeded need --max-sessions");
+  return undefined;
+}
+
+/** Returns the value of an enum that an option names in lower case. */
+function enumValue<Name extends string, Value>(
+  values: { readonly [name in Name]: Value },
+  name = "unspecified",
+): Value {
+  return values[name.toUpperCase() as Name];
 }
 
 export function claimsOf(claims: readonly string[]): JsonObject {

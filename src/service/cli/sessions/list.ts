@@ -11,12 +11,13 @@ import type { CallOptions } from "../admin-api/options.ts";
 import { type Context, usageError } from "../context.ts";
 import { table } from "../output/text.ts";
 import { isoText } from "../output/times.ts";
-import { sessionAsJson, sessionTable } from "./view.ts";
+import { kindNamed, sessionAsJson, sessionTable } from "./view.ts";
 
 type ListOptions = CallOptions & {
   readonly subject?: string;
   readonly subjectPrefix?: string;
   readonly clientId?: string;
+  readonly kind?: string;
   readonly device?: string;
   readonly ipAddress?: string;
   readonly createdAfter?: Timestamp;
@@ -29,7 +30,8 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   const api = openAdminApi(context.env, options);
   const { subject = "", subjectPrefix = "", clientId = "", device = "", ipAddress = "" } = options;
   const { createdAfter, createdBefore } = options;
-  const filter = { subject, subjectPrefix, clientId, device, ipAddress, createdAfter, createdBefore };
+  const clientKind = kindNamed(options.kind);
+  const filter = { subject, subjectPrefix, clientId, clientKind, device, ipAddress, createdAfter, createdBefore };
   const { entries: sessions, isWhole } = await readPages(options.limit, async (page) => {
     const found = await api.client.listSessions({ ...filter, ...page });
     return [found.sessions, found.nextPageToken];

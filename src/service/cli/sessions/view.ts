@@ -1,6 +1,12 @@
 import { toJson } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { DeviceBindingPolicy, type Session, SessionSchema } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import {
+  ClientKind,
+  ClientKindSchema,
+  DeviceBindingPolicy,
+  type Session,
+  SessionSchema,
+} from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { fields, table } from "../output/text.ts";
 import { moment, relative, shownAt } from "../output/times.ts";
 
@@ -15,19 +21,27 @@ function deviceOf({ client }: Session): string {
   return name.length > MAX_DEVICE ? `${name.slice(0, MAX_DEVICE - 1)}…` : name;
 }
 
+/** Returns the kind that an option names. */
+export const kindNamed = (name = "unspecified"): ClientKind =>
+  ClientKind[name.toUpperCase() as keyof typeof ClientKind];
+
+const kindOf = ({ client }: Session): string =>
+  client?.kind ? (ClientKindSchema.value[client.kind]?.localName ?? "").toLowerCase() : "";
+
 export function sessionTable(sessions: readonly Session[], nowMs: number): string {
   const age = (time: Timestamp | undefined) => shownAt(time, (ms) => relative(ms, nowMs));
   const rows = sessions.map((session) => [
     session.sessionId,
     session.subject,
     session.clientId,
+    kindOf(session),
     age(session.createTime),
     age(session.lastRefreshTime),
     age(session.idleExpireTime),
     session.deviceBinding?.bound ? "yes" : "",
     deviceOf(session),
   ]);
-  return table([["session", "subject", "client", "created", "refreshed", "ends", "bound", "device"], ...rows]);
+  return table([["session", "subject", "client", "kind", "created", "refreshed", "ends", "bound", "device"], ...rows]);
 }
 
 function deviceKeyOf(
@@ -48,6 +62,7 @@ export function sessionFields(session: Session, nowMs: number): string {
     ["audience", session.audiences.join(", ")],
     ["claims", session.claims === undefined ? "" : JSON.stringify(session.claims)],
     ["etag", session.etag],
+    ["kind", kindOf(session)],
     ["device", session.client?.displayName ?? ""],
     ["user agent", session.client?.userAgent ?? ""],
     ["address", session.client?.ipAddress ?? ""],

@@ -2,8 +2,17 @@ import type { Audit, Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { NewSession, Session, SessionId } from "../model.ts";
-import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
+import type {
+  AccessToken,
+  AccessTokens,
+  CreateOutcome,
+  Random,
+  RateLimit,
+  RefreshTokens,
+  SessionStore,
+} from "../ports.ts";
 import { secondsLeft } from "../rotation/refresh.ts";
+import type { SessionLimit } from "./limit.ts";
 
 export type CreateLimit = {
   readonly audit: Audit;
@@ -12,7 +21,7 @@ export type CreateLimit = {
 };
 
 type Deps = CreateLimit & {
-  readonly store: Pick<SessionStore, "create">;
+  readonly store: Pick<SessionStore, "create" | "createWithin">;
   readonly refreshTokens: RefreshTokens;
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Random;
@@ -28,20 +37,37 @@ export type Created = {
   readonly secondsLeft: number;
 };
 
-/** Creates a session with its first tokens, and ends the session `replaces`. If the subject then has too many, its oldest end. */
+/** A limit does not allow the session. Nothing was created, and nothing has ended. */
+export type SessionRefused = {
+  readonly ok: false;
+  readonly reason: "session_limit";
+  readonly limit: SessionLimit;
+  /** Some of the sessions that the limit counts, the least recently used first. */
+  readonly live: readonly Session[];
+};
+
+/** Creates a session with its first tokens, and ends the session `replaces`. If the subject then has too many, some end. */
 export async function create(
   deps: Deps,
   wanted: Omit<NewSession, "sid">,
   requester: Requester,
   replaces?: SessionId,
-): Promise<Created | Limited> {
+  limit?: SessionLimit,
+): Promise<Created | Limited | SessionRefused> {
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
-  const limit = deps.maxSessionsPerSubject;
-  const result = await withinLimit(deps, wanted.subject, requester, () =>
-    deps.store.create({ ...wanted, sid }, nonce, limit, replaces, originOf(requester)),
-  );
-  if ("reason" in result) return result;
+  const given = [
+    { ...wanted, sid },
+    nonce,
+    deps.maxSessionsPerSubject,
+    replaces,
+    originOf(requester),
+  ] satisfies Parameters<SessionStore["create"]>;
+  const result = await withinLimit(deps, wanted.subject, requester, () => createIn(deps.store, limit, given));
+  if ("reason" in result) {
+    if (result.reason === "session_limit") recordRefusal(deps, wanted, result.limit, requester);
+    return result;
+  }
   const { session, evicted, replaced, newDevice } = result;
   const { subject } = session;
   if (replaced && replaces !== undefined)
@@ -57,6 +83,27 @@ export async function create(
     refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
   };
+}
+
+async function createIn(
+  store: Deps["store"],
+  limit: SessionLimit | undefined,
+  given: Parameters<SessionStore["create"]>,
+): Promise<CreateOutcome | SessionRefused> {
+  if (limit === undefined) return store.create(...given);
+  const outcome = await store.createWithin(limit, ...given);
+  return outcome.ok ? outcome : { ok: false, reason: "session_limit", limit, live: outcome.live };
+}
+
+/** Records a session that a limit refused. The attempt does not count. */
+function recordRefusal(
+  { createLimit, audit }: Deps,
+  { subject, clientId }: Pick<NewSession, "subject" | "clientId">,
+  { scope, maxSessions }: SessionLimit,
+  requester: Requester,
+): void {
+  createLimit.giveBack(subject);
+  audit({ event: "session_refused", subject, clientId, scope, maxSessions }, requester);
 }
 
 /** Creates a session of a subject within its limit. If the store did not respond, the attempt does not count. */

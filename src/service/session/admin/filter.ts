@@ -1,11 +1,12 @@
 /** Decides which sessions a list contains. */
-import type { Session } from "../model.ts";
+import type { ClientKind, Session } from "../model.ts";
 import type { StoreMs } from "../time.ts";
 
 /** A session matches if it meets every condition that is given. */
 export type SessionFilter = {
   readonly subjectPrefix?: string;
   readonly clientId?: string;
+  readonly kind?: ClientKind;
   /** A text that the user agent or the display name contains; case does not matter. */
   readonly device?: string;
   /** The address of the device at login. A text that ends with `.` or `:` matches all addresses that start with it. */
@@ -19,14 +20,15 @@ export type SessionFilter = {
 export const EVERY_SESSION: SessionFilter = {};
 
 /** Returns whether the filter has conditions other than times. Few sessions may match such a filter. */
-export function isSelective({ subjectPrefix, clientId, device, ipAddress }: SessionFilter): boolean {
-  return (subjectPrefix ?? clientId ?? device ?? ipAddress) !== undefined;
+export function isSelective({ subjectPrefix, clientId, kind, device, ipAddress }: SessionFilter): boolean {
+  return (subjectPrefix ?? clientId ?? kind ?? device ?? ipAddress) !== undefined;
 }
 
 export function matches(session: Session, filter: SessionFilter): boolean {
-  const { subjectPrefix = "", clientId, device, ipAddress, createdFrom, createdBefore } = filter;
+  const { subjectPrefix = "", clientId, kind, device, ipAddress, createdFrom, createdBefore } = filter;
   if (!session.subject.startsWith(subjectPrefix)) return false;
   if (clientId !== undefined && session.clientId !== clientId) return false;
+  if (kind !== undefined && session.kind !== kind) return false;
   if (ipAddress !== undefined && !isAddress(session.client.ipAddress, ipAddress)) return false;
   if (createdFrom !== undefined && session.createdAt < createdFrom) return false;
   if (createdBefore !== undefined && session.createdAt >= createdBefore) return false;

@@ -12,10 +12,13 @@ export type WhenExceeded = "end_least_recently_used" | "end_oldest" | "refuse";
 
 export type SessionLimit = {
   readonly scope: LimitScope;
-  /** 1 to 100. */
+  /** 1 to `MAX_SESSIONS`. */
   readonly maxSessions: number;
   readonly whenExceeded: WhenExceeded;
 };
+
+/** The largest limit. A step of a store examines the sessions that a limit counts, so the bound keeps its work small. */
+export const MAX_SESSIONS = 100;
 
 /** How many sessions, the oldest, are compared by their last use. */
 export const LIMIT_WINDOW = 64;

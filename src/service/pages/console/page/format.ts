@@ -1,5 +1,5 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { RevocationReason } from "../../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { ClientKind, RevocationReason } from "../../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { browserOf } from "../../../../platform/net/user-agent.ts";
 
 const UNITS = [
@@ -44,6 +44,19 @@ export function deviceOf({ userAgent, displayName }: Device = { userAgent: "", d
   const text = userAgent || displayName || "Unknown device";
   return text.length > 48 ? `${text.slice(0, 47)}…` : text;
 }
+
+const KINDS: Readonly<Record<ClientKind, string>> = {
+  [ClientKind.UNSPECIFIED]: "",
+  [ClientKind.BROWSER]: "browser",
+  [ClientKind.MOBILE]: "mobile",
+  [ClientKind.DESKTOP]: "desktop",
+  [ClientKind.CLI]: "command line",
+  [ClientKind.AGENT]: "agent",
+  [ClientKind.TV]: "TV",
+};
+
+export const kindOf = (client: { readonly kind: ClientKind } | undefined): string =>
+  client ? (KINDS[client.kind] ?? "") : "";
 
 /** Returns the name that the login gave the device, if `deviceOf` returns another text. */
 export const nameBeside = (device: Device | undefined): string =>

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Session } from "../../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { absolute, bindingOf, deviceOf, msOf, nameBeside, visible } from "./format.ts";
+import { absolute, bindingOf, deviceOf, kindOf, msOf, nameBeside, visible } from "./format.ts";
 import { Beside, Given, GivenOrNot, Headings, Time } from "./parts.tsx";
 import { addressOf } from "./search.tsx";
 
@@ -61,7 +61,7 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
         <th scope="row">
           <Given text={device} />
           <span class="soft">
-            <Beside text={nameBeside(client)} />
+            <Beside text={[nameBeside(client), kindOf(client)].filter((text) => text !== "").join(", ")} />
           </span>
         </th>
         {withSubject && (

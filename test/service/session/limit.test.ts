@@ -1,0 +1,33 @@
+import { describe, expect, test } from "vitest";
+import { type LimitPolicy, limitOf, type SessionLimit } from "../../../src/service/session/admin/limit.ts";
+
+const limit = (maxSessions: number): SessionLimit => ({
+  scope: "subject",
+  maxSessions,
+  whenExceeded: "end_least_recently_used",
+});
+
+describe("the first policy that matches a session holds for it", () => {
+  const policies: readonly LimitPolicy[] = [
+    { clientId: "web", clientKind: "tv", limit: limit(1) },
+    { clientId: "web", clientKind: undefined, limit: limit(2) },
+    { clientId: undefined, clientKind: "browser", limit: limit(3) },
+    { clientId: undefined, clientKind: undefined, limit: limit(4) },
+    { clientId: "cli", clientKind: undefined, limit: limit(5) },
+  ];
+  test.each([
+    ["web", "tv", 1],
+    ["web", "browser", 2],
+    ["web", undefined, 2],
+    ["other", "browser", 3],
+    ["other", undefined, 4],
+    ["cli", "cli", 4],
+  ] as const)("%s on %s", (clientId, kind, expected) => {
+    expect(limitOf(policies, { clientId, ...(kind && { kind }) })?.maxSessions).toBe(expected);
+  });
+
+  test("without one that matches there is no limit", () => {
+    expect(limitOf(policies.slice(0, 3), { clientId: "other", kind: "tv" })).toBeUndefined();
+    expect(limitOf([], { clientId: "web" })).toBeUndefined();
+  });
+});
