@@ -48,17 +48,27 @@ function failures(table: typeof OAUTH_ERRORS, codes: readonly ErrorCode[], furth
   return { ...Object.fromEntries(described), default: failure(0, all) };
 }
 
-const form = (message: string, required: readonly string[], example: Readonly<Record<string, string>>) => ({
+type Example = Readonly<Record<string, string>>;
+
+const form = (
+  message: string,
+  required: readonly string[],
+  example: Example,
+  others?: Readonly<Record<string, Example>>,
+) => ({
   requestBody: {
     required: true,
     content: {
       "application/x-www-form-urlencoded": {
         schema: { allOf: [{ $ref: `#/components/schemas/${message}` }, { required }] },
-        example,
+        ...(others === undefined ? { example } : { examples: namedExamples({ refresh: example, ...others }) }),
       },
     },
   },
 });
+
+const namedExamples = (examples: Readonly<Record<string, Example>>) =>
+  Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 
 const PROOF_ERRORS = [BAD_PROOF, NONCE_REQUIRED];
 
@@ -67,6 +77,15 @@ const NO_CREDENTIAL = { security: [{}], responses: { 401: null, 403: null } };
 
 const REFRESH = { grant_type: "refresh_token", refresh_token: "…", client_id: "cli" };
 
+const EXCHANGE = {
+  grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+  client_id: "gateway",
+  client_secret: "…",
+  subject_token: "…",
+  subject_token_type: "urn:ietf:params:oauth:token-type:access_token",
+  resource: "https://orders.example",
+};
+
 const GRANT_ERRORS = [UNSUPPORTED_GRANT_TYPE, ...PROOF_ERRORS, INVALID_TARGET, INVALID_SCOPE, UNAUTHORIZED_CLIENT];
 
 /** A response has only the members that belong to its grant (src/service/server/public-api.ts). */
@@ -74,7 +93,7 @@ export const PUBLIC_SCHEMAS = { "auth.v1.GrantTokenResponse": { required: ["acce
 
 export const PUBLIC_OPERATIONS = {
   "auth.v1.OAuthService.GrantToken": {
-    ...form("auth.v1.GrantTokenRequest", ["grant_type"], REFRESH),
+    ...form("auth.v1.GrantTokenRequest", ["grant_type"], REFRESH, { exchange: EXCHANGE }),
     ...NO_CREDENTIAL,
     responses: {
       ...NO_CREDENTIAL.responses,

@@ -8,9 +8,8 @@ import { logIn } from "../../support/sessions.ts";
 
 const GATEWAY = "https://gateway.example";
 const ORDERS = "https://orders.example";
-const service = aService(
-  exchangeEnv([{ client_id: "gateway", subject_token_audiences: [GATEWAY], audiences: [ORDERS], may_act: ["agent"] }]),
-);
+const POLICY = { client_id: "gateway", subject_token_audiences: [GATEWAY], audiences: [ORDERS], may_act: ["agent"] };
+const service = aService({ ...exchangeEnv([POLICY]), DPOP_NONCES: "on" });
 const user = (subject?: string) => logIn(service, { audience: GATEWAY, ...(subject && { subject }) });
 const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 const discover = (authentication: client.ClientAuth) =>
@@ -41,7 +40,7 @@ test.each([
   expect(claims(granted.access_token)).toMatchObject({ sid, aud: ORDERS, act: { sub: "agent" } });
 });
 
-test("openid-client exchanges with DPoP", async () => {
+test("openid-client exchanges with DPoP, whose proofs need a nonce", async () => {
   const config = await discover(client.ClientSecretBasic(secretOf("gateway")));
   const DPoP = client.getDPoPHandle(config, await client.randomDPoPKeyPair("ES256"));
   const { accessToken } = await user();
