@@ -2,14 +2,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { findFault } from "./support/linearizability.ts";
-import { type Input, type Output, type SubjectOperation, subjectModel } from "./support/subject-model.ts";
+import { type Input, type Output, type State, type SubjectOperation, subjectModel } from "./support/subject-model.ts";
 
 type Row = readonly [invokedAt: number, returnedAt: number, input: Input, output: Output | undefined];
 
 const history = (...rows: readonly Row[]): SubjectOperation[] =>
   rows.map(([invokedAt, returnedAt, input, output]) => ({ input, output, invokedAt, returnedAt }));
 
-const on = (verb: Extract<Input, { name: string }>["verb"], name: string): Input => ({ verb, name });
+const on = (verb: Exclude<Input["verb"], "list" | "revokeSubject">, name: string): Input => ({ verb, name });
 const LIST: Input = { verb: "list" };
 const REVOKE_ALL: Input = { verb: "revokeSubject" };
 const NEVER = Number.POSITIVE_INFINITY;
@@ -91,6 +91,35 @@ describe("what no order explains is refused", () => {
       ),
     ],
     [
+      "a refresh that lacks an update before it",
+      history([1, 2, on("create", "a"), "live"], [3, 4, on("update", "a"), "live"], [5, 6, on("refresh", "a"), "live"]),
+    ],
+    [
+      "a token from before an update that is accepted after it",
+      history(
+        [1, 2, on("create", "a"), "live"],
+        [3, 4, on("update", "a"), "live"],
+        [5, 6, { verb: "introspect", name: "a", sv: 0 }, "live"],
+      ),
+    ],
+    [
+      "a token that is refused although no update followed",
+      history(
+        [1, 2, on("create", "a"), "live"],
+        [3, 4, on("update", "a"), "live"],
+        [5, 6, { verb: "introspect", name: "a", sv: 1 }, "dead"],
+      ),
+    ],
+    [
+      "an update that comes back",
+      history(
+        [1, 2, on("create", "a"), "live"],
+        [3, 9, on("update", "a"), "live"],
+        [4, 5, on("refresh", "a"), "live 1"],
+        [6, 7, on("refresh", "a"), "live"],
+      ),
+    ],
+    [
       "a logout with unknown outcome that takes effect before its request",
       history(
         [1, 2, on("create", "a"), "live"],
@@ -123,6 +152,16 @@ describe("what an order explains is accepted", () => {
       ),
     ],
     [
+      "a refresh that races an update, and a token from before it that is refused",
+      history(
+        [1, 2, on("create", "a"), "live"],
+        [3, 9, on("update", "a"), "live"],
+        [4, 5, on("refresh", "a"), "live"],
+        [6, 7, { verb: "introspect", name: "a", sv: 0 }, "dead"],
+        [8, 9, on("refresh", "a"), "live 1"],
+      ),
+    ],
+    [
       "a revocation with unknown outcome that took effect later",
       history(
         [1, 2, on("create", "a"), "live"],
@@ -142,18 +181,30 @@ describe("what an order explains is accepted", () => {
 const name = fc.constantFrom("a", "b");
 const anyInput: fc.Arbitrary<Input> = fc.oneof(
   fc.record({
-    verb: fc.constantFrom("create", "refresh", "introspect", "logout", "revoke", "revokeOthers" as const),
+    verb: fc.constantFrom("create", "refresh", "update", "logout", "revoke" as const),
     name,
   }),
+  fc.record({ verb: fc.constantFrom("introspect", "revokeOthers" as const), name, sv: fc.constantFrom(0, 1) }),
   fc.constant(REVOKE_ALL),
   fc.record({ verb: fc.constant("revokeSubject" as const), except: name }),
   fc.constant(LIST),
 );
-const anyOutput = fc.constantFrom<(Output | undefined)[]>("live", "dead", 0, 1, 2, [], ["a"], ["b"], undefined);
+const anyOutput = fc.constantFrom<(Output | undefined)[]>(
+  "live",
+  "live 1",
+  "dead",
+  0,
+  1,
+  2,
+  [],
+  ["a"],
+  ["b"],
+  undefined,
+);
 
 /** Tries every order of the operations, which is the definition of linearizability, but too slow for long histories. */
 function linearizableByDefinition(operations: readonly SubjectOperation[]): boolean {
-  const follow = (state: ReadonlySet<string>, left: readonly SubjectOperation[]): boolean =>
+  const follow = (state: State, left: readonly SubjectOperation[]): boolean =>
     left.every((each) => each.output === undefined) ||
     left.some((first) => {
       if (left.some((other) => other.returnedAt < first.invokedAt)) return false;

@@ -1,5 +1,6 @@
 /**
- * All sessions of a subject are revoked while its clients refresh and log in: earlier sessions end, and those of later logins are live.
+ * All sessions of a subject are revoked while its clients refresh and log in: earlier sessions end, and those of later logins are live. Sessions
+ * are updated meanwhile: a refresh has what the last update says, and access tokens from before it are refused.
  * The recorded history of real processes must be linearizable.
  */
 import { setImmediate as turn } from "node:timers/promises";
@@ -8,7 +9,7 @@ import { type Deployment, deploy, pick, startTestRedis } from "./support/deploym
 import { findFault } from "./support/linearizability.ts";
 import { CuttingProxy } from "./support/proxy.ts";
 import { seconds } from "./support/run-length.ts";
-import { SubjectClient } from "./support/subject-client.ts";
+import { type Held, SubjectClient } from "./support/subject-client.ts";
 import { type SubjectOperation, show, subjectModel } from "./support/subject-model.ts";
 
 /** Logs a user in, refreshes, and sometimes logs out. */
@@ -16,9 +17,11 @@ async function browse(client: SubjectClient): Promise<void> {
   for (let login = 0; login < 3; login++) {
     const held = await client.create();
     if (held === undefined) continue;
+    const updates = pick([true, false]) ? updateAgain(client, held) : undefined;
     for (let left = pick([1, 2, 3, 4]); left > 0; left--) {
       if ((await client.refresh(held)) === "dead") break;
     }
+    await updates;
     await pick([
       () => client.logout(held),
       () => client.revoke(held),
@@ -27,6 +30,13 @@ async function browse(client: SubjectClient): Promise<void> {
       () => client.refresh(held),
       () => client.revokeSubject(held),
     ])();
+  }
+}
+
+async function updateAgain(client: SubjectClient, held: Held): Promise<void> {
+  for (let left = 2; left > 0; left--) {
+    for (let turns = pick([0, 1, 5, 20]); turns > 0; turns--) await turn();
+    await client.update(held);
   }
 }
 

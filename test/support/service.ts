@@ -60,6 +60,12 @@ export function recording(): { readonly options: readonly string[]; readonly env
   return { options: ["--import", recorder], env: { EMISSIONS_DIR } };
 }
 
+/** Returns the program of a directory of sources. Before version 0.3.0 it was in another place. */
+function programOf(root: string | undefined): string {
+  if (root === undefined) return PROGRAM;
+  return existsSync(join(root, "src/main.ts")) ? "src/main.ts" : "src/service/main.ts";
+}
+
 /**
  * Runs the program with only the given environment.
  *
@@ -67,7 +73,7 @@ export function recording(): { readonly options: readonly string[]; readonly env
  */
 export function spawnService(env: Readonly<Record<string, string>>, root?: string): Process {
   const recorded = recording();
-  const child = spawn(process.execPath, [...recorded.options, root === undefined ? PROGRAM : "src/service/main.ts"], {
+  const child = spawn(process.execPath, [...recorded.options, programOf(root)], {
     cwd: root ?? ROOT,
     env: { PATH: process.env.PATH, ...compiled(), ...recorded.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],

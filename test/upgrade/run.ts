@@ -80,6 +80,27 @@ async function eachRefreshes(holders: readonly Holder[], service: Service, where
 const logIn = (service: Service, version: string) =>
   Promise.all(Array.from({ length: SESSIONS }, (_, i) => Holder.login(service, `user-${i}`, lacking(version))));
 
+/**
+ * Updates a session beside an instance of the other version, which cannot read that session (docs/sessions.md). It must neither end it nor
+ * lose its place in the revocation log: the logouts that follow are true on both.
+ */
+async function update(holders: Holder[], current: Service, old: Service, version: string): Promise<void> {
+  const holder = holders.pop();
+  assert(holder);
+  const sessionId = JSON.parse(Buffer.from(holder.accessToken.split(".")[1] ?? "", "base64url").toString()).sid;
+  const response = await fetch(`${current.adminUrl}/v1/sessions/${sessionId}`, {
+    method: "PATCH",
+    headers: { authorization: `Bearer ${current.adminToken}`, "content-type": "application/json" },
+    body: JSON.stringify({ audiences: ["http://127.0.0.1:8080", "b"], accessTokens: "ACCESS_TOKEN_POLICY_REFRESH" }),
+  });
+  assert.equal(response.status, 200);
+  assert.equal(await holder.refresh(old), 500, `${version} cannot read the session`);
+  assert.equal(await holder.refresh(current), 200, "the session lives on");
+  assert.equal(await holder.logout(current), 200);
+  assert.equal(await holder.refresh(old), 401, "a logout of it is true on the other version");
+  console.log(`  an updated session lives on beside ${version}`);
+}
+
 /** Upgrades one instance after the other while both versions run, and then goes back to the old version. */
 async function onRedis(version: string, tree: string): Promise<void> {
   console.log(`Redis, ${version} → this version → ${version}`);
@@ -101,6 +122,7 @@ async function onRedis(version: string, tree: string): Promise<void> {
   await eachRefreshes(holders, old, `${version} beside the other`);
   const later = await logIn(current, version);
   await eachRefreshes(later, old, `${version}, created by this version`);
+  await update(later, current, old, version);
   for (const [i, holder] of leaving.entries()) {
     const [ending, other] = i % 2 === 0 ? [old, current] : [current, old];
     assert.equal(await holder.logout(ending), 200);

@@ -1,5 +1,6 @@
 /** Executes the operations of subject-model.ts over real sockets, and records them. */
 import { randomUUID } from "node:crypto";
+import { AccessTokenPolicy } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { admin, bearer, cookie, successor } from "../../support/sessions.ts";
 import { type Callers, callersOf, type Deployment, outcomeOf, pick } from "./deployment.ts";
@@ -8,7 +9,10 @@ import type { Input, Output, SubjectOperation } from "./subject-model.ts";
 const { refresh, logout, revokeOtherSessions } = SessionService.method;
 
 /** The credentials of one session. */
-export type Held = { readonly name: string; readonly sid: string; readonly accessToken: string; refreshToken: string };
+export type Held = { readonly name: string; readonly sid: string; accessToken: string; refreshToken: string };
+
+const versionOf = (accessToken: string): number =>
+  JSON.parse(Buffer.from(accessToken.split(".")[1] ?? "", "base64url").toString()).sv ?? 0;
 
 export class SubjectClient {
   readonly history: SubjectOperation[] = [];
@@ -44,13 +48,28 @@ export class SubjectClient {
     return this.#record({ verb: "refresh", name: held.name }, async ({ public: listener }) => {
       const response = await listener.call(refresh, {}, cookie(held.refreshToken));
       held.refreshToken = successor(response) ?? held.refreshToken;
+      return outcomeOf(response, ({ data }): Output => {
+        held.accessToken = pick([held.accessToken, data?.accessToken ?? ""]); // A client may go on with the one from before.
+        const version = versionOf(data?.accessToken ?? "");
+        return version === 0 ? "live" : `live ${version}`;
+      });
+    });
+  }
+
+  /** Changes what the session says to something that it never said, and makes the access tokens from before stale. */
+  update(held: Held): Promise<Output | undefined> {
+    return this.#record({ verb: "update", name: held.name }, async ({ admin: listener }) => {
+      const change = { claims: { role: randomUUID() }, accessTokens: AccessTokenPolicy.REFRESH };
+      const response = await listener.call(admin.updateSession, { sessionId: held.sid, ...change }, this.#admin);
+      if (!response.ok && response.code === "E404_NOT_FOUND") return "dead";
       return outcomeOf(response, () => "live");
     });
   }
 
   introspect(held: Held): Promise<Output | undefined> {
-    return this.#record({ verb: "introspect", name: held.name }, async ({ admin: listener }) => {
-      const token = pick([held.accessToken, held.refreshToken]);
+    const token = pick([held.accessToken, held.refreshToken]);
+    const sv = token === held.accessToken ? { sv: versionOf(token) } : {};
+    return this.#record({ verb: "introspect", name: held.name, ...sv }, async ({ admin: listener }) => {
       return outcomeOf(await listener.call(admin.introspectToken, { token }, this.#admin), ({ active }) =>
         active ? "live" : "dead",
       );
@@ -73,11 +92,9 @@ export class SubjectClient {
   }
 
   revokeOthers(held: Held): Promise<Output | undefined> {
-    return this.#record({ verb: "revokeOthers", name: held.name }, async ({ public: listener }) =>
-      outcomeOf(
-        await listener.call(revokeOtherSessions, {}, bearer(held.accessToken)),
-        ({ data }) => data?.revokedCount,
-      ),
+    const { name, accessToken } = held;
+    return this.#record({ verb: "revokeOthers", name, sv: versionOf(accessToken) }, async ({ public: listener }) =>
+      outcomeOf(await listener.call(revokeOtherSessions, {}, bearer(accessToken)), ({ data }) => data?.revokedCount),
     );
   }
 
