@@ -6,6 +6,8 @@
 // Each time is measured from the acknowledgement to the first refusal of a verifier, which checks the token every 5 ms. This
 // process reads the feed, too: what a verifier takes longer than this plain reader is its own delay. Other load on the machine distorts
 // the figures, so the load average is printed with them.
+import { fork } from "node:child_process";
+import { once } from "node:events";
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -14,23 +16,65 @@ import { startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
 import { LANGUAGES, startFollower } from "../support/verifier/languages.ts";
 
+type Urls = { readonly publicUrl: string; readonly adminUrl: string; readonly adminToken: string };
+type Order = { readonly service: Urls; readonly perSecond: number } | "stop";
+
 const [ISSUER, AUDIENCE] = ["https://auth.example", "https://api.example"];
-const { values } = parseArgs({
-  options: {
-    verifiers: { type: "string", default: "50" },
-    rounds: { type: "string", default: "40" },
-    changes: { type: "boolean", default: false },
-    beside: { type: "string", default: "0" },
-  },
-});
-const [verifiers, rounds, besidePerSecond] = [values.verifiers, values.rounds, values.beside].map(Number) as [
-  ...[number, number, number],
-];
+/** How many logouts of others may be under way at once. */
+const MAX_UNDER_WAY = 50;
 
 const nowMs = () => performance.timeOrigin + performance.now();
 
+if (process.argv[2] === "beside") logOutBeside();
+else await measure();
+
+/** Runs in a process of its own: logs out sessions at a steady rate, or fewer where the machine cannot keep up, until a message stops it. */
+function logOutBeside(): void {
+  const underWay = new Set<Promise<unknown>>();
+  let [isOver, count] = [false, 0];
+  process.on("message", async (order: Order) => {
+    const startedAt = performance.now();
+    isOver = order === "stop";
+    for (let at = 0; order !== "stop" && !isOver; at++) {
+      await sleep(Math.max(0, startedAt + (at * 1000) / order.perSecond - performance.now()));
+      if (underWay.size >= MAX_UNDER_WAY) await Promise.race(underWay);
+      const one: Promise<unknown> = logIn(order.service)
+        .then((session) => logOut(order.service, session))
+        .finally(() => underWay.delete(one));
+      underWay.add(one);
+      count++;
+    }
+    if (order === "stop") return;
+    await Promise.all(underWay);
+    process.send?.(Math.round((count * 1000) / (performance.now() - startedAt)));
+    process.disconnect?.();
+  });
+}
+
+/** Starts the logouts of others. Returns a function that ends them, and resolves with how many a second there were. */
+function startBeside({ publicUrl, adminUrl, adminToken }: Urls, perSecond: number): () => Promise<number> {
+  if (perSecond === 0) return async () => 0;
+  const child = fork(import.meta.filename, ["beside"]);
+  child.send({ service: { publicUrl, adminUrl, adminToken }, perSecond } satisfies Order);
+  return async () => {
+    child.send("stop" satisfies Order);
+    return (await once(child, "message"))[0] as number;
+  };
+}
+
+async function logOut({ publicUrl }: Urls, { accessToken }: LoggedIn): Promise<void> {
+  const response = await fetch(`${publicUrl}/v1/auth/logout`, { method: "DELETE", headers: bearer(accessToken) });
+  if (!response.ok) throw new Error(`the logout responds ${response.status}`);
+  await response.arrayBuffer();
+}
+
+async function change({ adminUrl, adminToken }: Urls, { sid }: LoggedIn): Promise<void> {
+  const update = { sessionId: sid, claims: { role: "user" }, accessTokens: AccessTokenPolicy.REFRESH };
+  message(await openAdmin({ adminUrl }).call(admin.updateSession, update, bearer(adminToken)));
+}
+
 /** Opens a stream of the feed without a verifier. Returns a function that waits for the arrival of a batch with a session. */
-async function readFeed(adminUrl: string, adminToken: string): Promise<(sid: string) => Promise<number>> {
+async function readFeed({ adminUrl, adminToken }: Urls): Promise<(sid: string) => Promise<number>> {
   const request = Buffer.from("{}");
   const head = Buffer.from([0, 0, 0, 0, request.length]);
   const headers = { authorization: `Bearer ${adminToken}`, "content-type": "application/connect+json" };
@@ -48,75 +92,53 @@ async function readFeed(adminUrl: string, adminToken: string): Promise<(sid: str
   };
 }
 
-const service = await startService({ ISSUER, AUDIENCE });
-const { adminUrl, adminToken, publicUrl } = service;
-
-async function logOut({ accessToken }: LoggedIn): Promise<void> {
-  const response = await fetch(`${publicUrl}/v1/auth/logout`, { method: "DELETE", headers: bearer(accessToken) });
-  if (!response.ok) throw new Error(`the logout responds ${response.status}`);
-  await response.arrayBuffer();
-}
-
-const caller = openAdmin(service);
-async function change({ sid }: LoggedIn): Promise<void> {
-  const update = { sessionId: sid, claims: { role: "user" }, accessTokens: AccessTokenPolicy.REFRESH };
-  message(await caller.call(admin.updateSession, update, bearer(adminToken)));
-}
-const end = values.changes ? change : logOut;
-
-/** Logs out sessions of others at a steady rate. Returns a function that ends this, and resolves with how many a second there were. */
-function logOutBeside(): () => Promise<number> {
-  const startedAt = performance.now();
-  const others: Promise<void>[] = [];
-  let isOver = false;
-  const run = async () => {
-    for (let at = 0; besidePerSecond > 0 && !isOver; at++) {
-      await sleep(Math.max(0, startedAt + (at * 1000) / besidePerSecond - performance.now()));
-      others.push(logIn(service).then(logOut));
+async function measure(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      verifiers: { type: "string", default: "50" },
+      rounds: { type: "string", default: "40" },
+      changes: { type: "boolean", default: false },
+      beside: { type: "string", default: "0" },
+    },
+  });
+  const rounds = Number(values.rounds);
+  // The load of this measurement is no reason to refuse calls.
+  const service = await startService({ ISSUER, AUDIENCE, OVERLOAD_MAX_LOOP_DELAY: "10s" });
+  const { adminUrl, adminToken } = service;
+  for (const { name, build } of LANGUAGES) {
+    const command = await build();
+    const options = { adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, policy: "refuse" } as const;
+    const followers = Array.from({ length: Number(values.verifiers) }, () => startFollower(command, options));
+    await Promise.all(followers.map((follower) => follower.reported("ready")));
+    const arrivalOf = await readFeed(service);
+    const [delays, beyond]: [number[], number[]] = [[], []];
+    const stopBeside = startBeside(service, Number(values.beside));
+    for (let round = 0; round < rounds; round++) {
+      const session = await logIn(service);
+      const before = await Promise.all(followers.map((follower) => follower.verdictOf(session.accessToken)));
+      if (before.some((verdict) => verdict !== "accepted")) throw new Error(`before the end: ${before}`);
+      const arrival = arrivalOf(session.sid);
+      const refusals = followers.map((follower) => follower.refusedAtMs(session.accessToken));
+      await (values.changes ? change(service, session) : logOut(service, session));
+      const acknowledgedAt = nowMs();
+      const [arrivedAt, ...times] = await Promise.all([arrival, ...refusals]);
+      delays.push(...times.map((time) => time - acknowledgedAt));
+      beyond.push(...times.map((time) => time - arrivedAt));
     }
-  };
-  const running = run();
-  return async () => {
-    const perSecond = Math.round((others.length * 1000) / (performance.now() - startedAt));
-    isOver = true;
-    await running;
-    await Promise.all(others);
-    return perSecond;
-  };
+    const beside = await stopBeside();
+    for (const follower of followers) follower.stop();
+    const load = loadavg()[0]?.toFixed(1);
+    const what = values.changes ? "changes" : "logouts";
+    console.log(`${name}: ${values.verifiers} verifiers, ${rounds} ${what}, ${beside} logouts/s beside (load ${load})`);
+    console.log(`  after the acknowledgement: ${sharesOf(delays)}`);
+    console.log(`  after a plain reader of the feed: ${sharesOf(beyond)}`);
+  }
+  await service.kill9();
+  process.exit(0);
 }
 
-for (const { name, build } of LANGUAGES) {
-  const command = await build();
-  const options = { adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, policy: "refuse" } as const;
-  const followers = Array.from({ length: verifiers }, () => startFollower(command, options));
-  await Promise.all(followers.map((follower) => follower.reported("ready")));
-  const arrivalOf = await readFeed(adminUrl, adminToken);
-  const [delays, beyond]: [number[], number[]] = [[], []];
-  const stop = logOutBeside();
-  for (let round = 0; round < rounds; round++) {
-    const session = await logIn(service);
-    const before = await Promise.all(followers.map((follower) => follower.verdictOf(session.accessToken)));
-    if (before.some((verdict) => verdict !== "accepted")) throw new Error(`before the end: ${before}`);
-    const arrival = arrivalOf(session.sid);
-    const refusals = followers.map((follower) => follower.refusedAtMs(session.accessToken));
-    await end(session);
-    const acknowledgedAt = nowMs();
-    const [arrivedAt, ...times] = await Promise.all([arrival, ...refusals]);
-    delays.push(...times.map((time) => time - acknowledgedAt));
-    beyond.push(...times.map((time) => time - arrivedAt));
-  }
-  const besides = await stop();
-  for (const follower of followers) follower.stop();
-  const shares = (of: readonly number[]) => {
-    const sorted = of.toSorted((one, other) => one - other);
-    const at = (share: number) => `${(sorted[Math.ceil(share * sorted.length) - 1] ?? 0).toFixed(1)} ms`;
-    return `p50 ${at(0.5)}, p99 ${at(0.99)}, max ${at(1)}`;
-  };
-  const load = loadavg()[0]?.toFixed(1);
-  const what = values.changes ? "changes" : "logouts";
-  console.log(`${name}: ${verifiers} verifiers, ${rounds} ${what} beside ${besides} logouts a second (load ${load})`);
-  console.log(`  after the acknowledgement: ${shares(delays)}`);
-  console.log(`  after a plain reader of the feed: ${shares(beyond)}`);
+function sharesOf(values: readonly number[]): string {
+  const sorted = values.toSorted((one, other) => one - other);
+  const at = (share: number) => `${(sorted[Math.ceil(share * sorted.length) - 1] ?? 0).toFixed(1)} ms`;
+  return `p50 ${at(0.5)}, p99 ${at(0.99)}, max ${at(1)}`;
 }
-await service.kill9();
-process.exit(0);
