@@ -23,8 +23,12 @@ export type CreateWithinOutcome =
  * The session and its rotation state. `isNew`: this call has created it; otherwise an earlier one has. `ended`: an earlier call has created
  * the session, and it has ended since.
  */
+/** It is not asked whether the device is new: the session continues one of another system. */
 export type CreateOnceOutcome =
-  | ({ readonly ok: true; readonly isNew: boolean; readonly rotation: RotationState } & Omit<CreateOutcome, "replaced">)
+  | ({ readonly ok: true; readonly isNew: boolean; readonly rotation: RotationState } & Omit<
+      CreateOutcome,
+      "replaced" | "newDevice"
+    >)
   | { readonly ok: false; readonly reason: "ended" }
   | Extract<CreateWithinOutcome, { readonly ok: false }>;
 

@@ -78,7 +78,7 @@ export async function migrate(
     ),
   );
   if (!result.ok) return result.reason === "refused" ? { ok: false, reason: "ended" } : result;
-  const { session, rotation, isNew, newDevice } = result;
+  const { session, rotation, isNew } = result;
   const now = store.now(sid);
   if (rotation.generation > 0) {
     // The requests of a browser are in flight for at most half the reuse interval, and a session rotates once in it: the second rotation
@@ -86,8 +86,7 @@ export async function migrate(
     const isRecent = rotation.generation === 1 && Math.abs(now - rotation.childMintedAt) <= deps.reuseIntervalMs;
     return { ok: false, reason: isRecent ? "in_use" : "ended" };
   }
-  if (isNew)
-    audit({ event: "session_created", sid, subject, session, cookieName, ...(newDevice && { newDevice }) }, requester);
+  if (isNew) audit({ event: "session_created", sid, subject, session, cookieName }, requester);
   for (const old of result.evicted) {
     audit({ event: "session_ended", sid: old, subject, reason: "session_limit" }, requester);
   }

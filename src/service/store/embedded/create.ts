@@ -38,14 +38,14 @@ export function createCreation(deps: CreationDeps): Pick<SessionStore, "create" 
         find(now) {
           const row = sessions.live(sid, now);
           if (row === undefined) return claims.has(sid, now) ? { ok: false, reason: "ended" } : undefined;
-          const found = { session: sessionOf(row), rotation: rotationOf(row), evicted: [], newDevice: false };
+          const found = { session: sessionOf(row), rotation: rotationOf(row), evicted: [] };
           return { ok: true, isNew: false, ...found };
         },
         add: (now) => claims.add(sid, later(now, claimMs), now),
       };
       const created = await createWithin(deps, claim, limit, session, childNonce, cap, undefined, origin);
       if (!created.ok || "isNew" in created) return created;
-      const { replaced, ...outcome } = created;
+      const { replaced, newDevice, ...outcome } = created;
       return { ...outcome, isNew: true, rotation: firstState(childNonce) };
     },
   };
@@ -78,7 +78,7 @@ async function createWithin<Found extends object = never>(
     const existing = sessions.get(session.sid);
     // If the session exists, an earlier attempt of this call has created it.
     if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
-    newDevice ??= isNewDevice(deps, session, now);
+    newDevice ??= claim === undefined && isNewDevice(deps, session, now);
     const old = replaces && sessions.live(replaces, now);
     // Once the session to replace has ended, the limit does not count: the new session takes its place.
     if (limit !== undefined && !replaced) {

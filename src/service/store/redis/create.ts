@@ -75,7 +75,7 @@ export function createCreation(
       const created = await createClaimed(claimMs, limit, session, childNonce, cap, undefined, origin);
       if (!created.ok) return created;
       // In place of a session that was replaced, the script names one that was there.
-      const { replaced: isExisting, ...outcome } = created;
+      const { replaced: isExisting, newDevice, ...outcome } = created;
       return { ...outcome, isNew: !isExisting };
     },
     async create(...given) {

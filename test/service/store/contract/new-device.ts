@@ -54,6 +54,15 @@ export function newDeviceContract(context: () => Context): void {
       expect(await isNew(user, "Firefox")).toBe(true);
     });
 
+    test("is not asked of a session that continues one of another system", async () => {
+      const { store } = context();
+      const user = subject();
+      const session = newSession(user, agent("Firefox"));
+      await store.createOnce(60 * SECOND, undefined, session, nonce(), CAP, { address: "192.0.2.7" });
+      expect((await dueOf(store, session.sid)).map(({ event }) => event.newDevice)).toEqual([undefined]);
+      expect(await isNew(user, "Firefox")).toBe(false);
+    });
+
     test("the newest 128 sessions of a subject that has many are looked at", async () => {
       const { backend } = context();
       const user = subject();

@@ -13,7 +13,7 @@
 -- refuses the session, it changes nothing, and returns 'refused', '', '', and ids and records of sessions that the limit counts, the least
 -- recently used first. If one run is not enough, it creates nothing, and returns 'again', '', 'new' or '', and the ids of the sessions that
 -- it has ended; or 'more' and argument 16 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
--- With argument 15 it returns the record and 'existing' of a live session that an earlier run has created, and 'ended' if that one has ended.
+-- With argument 15 no session is new, and it returns the record and 'existing' of a live session that an earlier run has created, and 'ended' if that one has ended.
 local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
 local existing = live(partition, sid, now)
 if existing then return { existing, ARGV[15] == '' and '' or 'existing', '' } end
@@ -43,7 +43,7 @@ local function is_new_device()
   end
   return true
 end
-local new = is_new_device() and 'new' or ''
+local new = ARGV[15] == '' and is_new_device() and 'new' or ''
 
 -- Ends sessions for the cap or the limit.
 local evicted = {}
