@@ -25,6 +25,8 @@ for program in protoc-gen-go protoc-gen-go-grpc; do command -v "$program" >/dev/
 command -v go >/dev/null || missing="$missing golang-go"
 [ -d /usr/share/gocode/src/google.golang.org/grpc ] || missing="$missing golang-google-grpc-dev"
 /usr/bin/python3 -c 'import cryptography' 2>/dev/null || missing="$missing python3-cryptography"
+/usr/bin/python3 -c 'import django' 2>/dev/null || missing="$missing python3-django"
+/usr/bin/python3 -c 'import jwt' 2>/dev/null || missing="$missing python3-jwt"
 [ -x /usr/bin/mypy ] || missing="$missing mypy"
 [ "${SPRING:-}${CLIENTS:-}" = "" ] || command -v mvn >/dev/null || missing="$missing maven"
 [ "${SPRING:-}${CLIENTS:-}" = "" ] || command -v javac >/dev/null || missing="$missing openjdk-17-jdk-headless"
@@ -86,6 +88,8 @@ install_npm peers/oldest --ignore-scripts & pids="$pids $!"
 install_npm peers/newest --ignore-scripts & pids="$pids $!"
 # The packages of signal receivers. Their install scripts are not needed.
 install_npm receivers --ignore-scripts & pids="$pids $!"
+# The systems whose sessions are migrated. Their peers, such as Next.js, are not needed.
+install_npm migration --ignore-scripts --legacy-peer-deps & pids="$pids $!"
 # The runtimes other than Node and browsers. Their install scripts would only link the program of the platform.
 install_npm runtimes --ignore-scripts & pids="$pids $!"
 sh test/tools/install.sh & pids="$pids $!"
