@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { EndReason, SessionId } from "../../../src/service/session/model.ts";
-import type { EndAllOutcome, SessionStore } from "../../../src/service/session/ports.ts";
+import type { CreateWithinOutcome, EndAllOutcome, SessionStore } from "../../../src/service/session/ports.ts";
 import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
@@ -40,6 +40,10 @@ const step = fc.oneof(
     }),
   },
   { weight: 3, arbitrary: fc.record({ does: fc.constant("create" as const), replaces: fc.option(pick) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ does: fc.constant("createWithin" as const), most: fc.integer({ min: 1, max: 4 }) }),
+  },
   { weight: 5, arbitrary: fc.record({ does: fc.constant("rotate" as const), session: pick }) },
   { weight: 3, arbitrary: fc.record({ does: fc.constant("find" as const), session: pick }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("end" as const), session: pick }) },
@@ -120,6 +124,17 @@ async function play(history: readonly Step[]): Promise<void> {
       case "create":
         await create(maybe(step.replaces));
         break;
+      case "createWithin": {
+        const limit = { scope: "client_id", maxSessions: step.most, whenExceeded: "refuse" } as const;
+        const [session, first] = [newSession(user), nonce()];
+        // Which sessions are listed may differ: those of one millisecond have no order.
+        const short = (outcome: CreateWithinOutcome) => (outcome.ok ? outcome : outcome.live.length);
+        const expected = short(model.createWithin(limit, session, first, CAP));
+        await all(expected, async (store) => short(await store.createWithin(limit, session, first, CAP)));
+        sids.push(session.sid);
+        tokens.set(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) });
+        break;
+      }
       case "rotate": {
         const token = tokens.get(sid(step.session)) as PresentedToken;
         const fresh = nonce();

@@ -5,6 +5,7 @@
 import { expect, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../../src/service/session/admin/admin.ts";
 import { create } from "../../../src/service/session/admin/create.ts";
+import type { SessionLimit } from "../../../src/service/session/admin/limit.ts";
 import type { AuditEvent, Requester } from "../../../src/service/session/audit.ts";
 import { logout, logoutByCookie, revokeOthers, revokeOwn } from "../../../src/service/session/endings/owner.ts";
 import type { SessionEventLog } from "../../../src/service/session/events/events.ts";
@@ -136,11 +137,20 @@ const accessTokens = { issue: () => ({ token: "", expiresAt: wallMs(0) }) };
 const claimsOf = ({ user, b }: Known) => ({ sid: b, sub: user, all: {} }) as unknown as AccessClaims;
 const noLimit = { take: () => undefined, giveBack() {} };
 
-async function logIn(deps: Deps, { user }: Known, requester: Requester, limit: number, replaces?: SessionId) {
+const LIMIT = { scope: "client_id", maxSessions: 1, whenExceeded: "end_least_recently_used" } as const;
+
+async function logIn(
+  deps: Deps,
+  { user }: Known,
+  requester: Requester,
+  cap: number,
+  replaces?: SessionId,
+  limit?: SessionLimit,
+) {
   const tools = { refreshTokens: { mint: () => "", parse: refuse }, accessTokens, createLimit: noLimit };
   const source = { sessionId: sidOf, nonce };
   const { sid, ...wanted } = newSession(user);
-  return create({ ...deps, ...tools, random: source, maxSessionsPerSubject: limit }, wanted, requester, replaces);
+  return create({ ...deps, ...tools, random: source, maxSessionsPerSubject: cap }, wanted, requester, replaces, limit);
 }
 const refuse = () => ({ ok: false, reason: "malformed" }) as const;
 
@@ -172,6 +182,9 @@ type Step = (deps: Deps, known: Known, requester: Requester) => Promise<unknown>
 const STEPS: Readonly<Record<string, Step>> = {
   create: (deps, known, requester) => logIn(deps, known, requester, 9),
   "create over the limit": (deps, known, requester) => logIn(deps, known, requester, 1),
+  "create within a limit": (deps, known, requester) => logIn(deps, known, requester, 9, undefined, LIMIT),
+  "create within a limit in place of another": (deps, known, requester) =>
+    logIn(deps, known, requester, 9, known.a, LIMIT),
   "create in place of another": (deps, known, requester) => logIn(deps, known, requester, 9, known.a),
   "create in place of another subject's": (deps, known, requester) => logIn(deps, known, requester, 9, known.other),
   revoke: (deps, { a }, requester) => revoke(deps, a, requester),
@@ -185,7 +198,7 @@ const STEPS: Readonly<Record<string, Step>> = {
   logOutByCookie: (deps, known, requester) => logoutByCookie(deps, [oldToken(known)], requester),
 };
 
-const MUTATING = new Set(["create", "end", "endOwned", "endAll", "revokeAll", "rotate"]);
+const MUTATING = new Set(["create", "createWithin", "end", "endOwned", "endAll", "revokeAll", "rotate"]);
 
 /** Returns a store whose first step is interrupted. */
 function cutShort(store: SessionStore, cut: Cut): SessionStore {
@@ -253,9 +266,15 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   const seen: SessionStore = new Proxy(store, {
     get(target, name: keyof SessionStore) {
       const verb = (target[name] as (...given: unknown[]) => unknown).bind(target);
-      if (name !== "create") return verb;
-      return (...given: Parameters<SessionStore["create"]>) => {
-        created.add(given[0].sid);
+      if (name === "create") {
+        return (...given: Parameters<SessionStore["create"]>) => {
+          created.add(given[0].sid);
+          return verb(...given);
+        };
+      }
+      if (name !== "createWithin") return verb;
+      return (...given: Parameters<SessionStore["createWithin"]>) => {
+        created.add(given[1].sid);
         return verb(...given);
       };
     },

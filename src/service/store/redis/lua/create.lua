@@ -73,7 +73,7 @@ local function apply_limit(scope, most, action)
   if old and subject_of(old) == subject and group_of(old, scope) == group then return nil end
   local known, entries = sids, {}
   if not sids then
-    local from = ARGV[16] == '' and entries_after(ended) or '(' .. string.sub(ARGV[16], 1, ENTRY)
+    local from = ARGV[16] == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(ARGV[16], 1, ENTRY)
     entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
     local added = {}
     for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
