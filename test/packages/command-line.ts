@@ -47,6 +47,8 @@ export function testCommands(node: string, directory: () => Directory): void {
     expect(run("watch --once")).toContain(sessionId);
     run("sessions events --subject alice");
     expect(run("sessions end-all --subject alice")).toBe("ended 0 sessions of 1 user\n");
+    expect(JSON.parse(run("subjects export --subject alice")).events).not.toHaveLength(0);
+    expect(run("subjects forget --subject alice --yes")).toContain("forgot 1 user");
   });
 
   test("an installation is checked, backed up and restored", async () => {

@@ -14,6 +14,8 @@ const UNLIMITED: ReadonlySet<string> = new Set([
   "session_created",
   "session_ended",
   "session_elevated",
+  "subject_forgotten",
+  "subject_exported",
   "all_sessions_ended",
   "authn_token_reuse",
   "device_bound",

@@ -44,6 +44,8 @@ const EXAMPLES = {
   UpdateSession: UPDATE,
   UpdateSubjectSessions: UPDATE,
   UnbindDevice: { sessionId: SESSION_ID },
+  ForgetSubject: { subject: "alice" },
+  ExportSubject: { subject: "alice" },
   IntrospectToken: { token: "an access token or a refresh token" },
 };
 

@@ -11,6 +11,7 @@ import { addKeysCommand } from "./keys/command.ts";
 import { addRedisAclCommand } from "./redis-acl.ts";
 import { addSessionsCommand } from "./sessions/command.ts";
 import { addSignalsCommand } from "./signals/command.ts";
+import { addSubjectsCommand } from "./subjects/command.ts";
 import { addTokenCommand } from "./token/command.ts";
 import { version } from "./version.ts";
 import { addWatchCommand } from "./watch/command.ts";
@@ -40,6 +41,7 @@ export function createProgram(
     .addHelpText("after", `\n${SERVE_HELP}`)
     .action(context.serve);
   addSessionsCommand(program, context);
+  addSubjectsCommand(program, context);
   addSignalsCommand(program, context);
   addWatchCommand(program, context);
   addForwardAuthCommand(program, context);

@@ -16,6 +16,8 @@ const LEVELS: Readonly<Record<AuditEvent["event"], "debug" | "info" | "warn">> =
   session_elevated: "info",
   session_updated: "info",
   all_sessions_ended: "warn",
+  subject_forgotten: "info",
+  subject_exported: "info",
   device_registered: "info",
   device_bound: "info",
   device_renewed: "debug",

@@ -190,6 +190,8 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
       case "rate_limited":
         return limited.inc(event.limit);
       case "session_refused":
+      case "subject_forgotten":
+      case "subject_exported":
       case "subscription_changed":
       case "subscription_tested":
         return; // Events of this kind are logged only, because there are few of them.

@@ -1,5 +1,6 @@
 /** Creates both APIs over the same store, tokens, limits and audit. */
 
+import { steadyClock } from "../../platform/clock/steady.ts";
 import type { Handler } from "../../platform/listener/exchange.ts";
 import { checkAtIntervals } from "../../platform/listener/recent-check.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
@@ -23,6 +24,7 @@ import type { Audit } from "../session/audit.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
+import { createSubjectSignals } from "../signals/of-subject.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
@@ -113,6 +115,7 @@ export function createApis(deps: Deps): Apis {
       access,
       signIns: deps.signIns,
       signals: deps.signals,
+      subjectSignals: deps.signals && createSubjectSignals({ ...deps.signals, clock: steadyClock }),
       streams,
       issuer,
       feed,

@@ -48,6 +48,19 @@ export type AuditEvent =
     }
   /** Everyone was logged out: sessions that were created at `revokedUntil` or before have ended. */
   | { readonly event: "all_sessions_ended"; readonly revokedUntil: StoreMs; readonly happenedAt?: StoreMs }
+  /** The data of a subject was removed, or given out. Neither event names the subject: the ids of the request tell which one it was. */
+  | {
+      readonly event: "subject_forgotten";
+      readonly sessions: number;
+      readonly events: number;
+      readonly signals: number;
+    }
+  | {
+      readonly event: "subject_exported";
+      readonly sessions: number;
+      readonly events: number;
+      readonly signals: number;
+    }
   | (OfSession & {
       readonly event: "session_elevated";
       readonly methods: readonly string[];

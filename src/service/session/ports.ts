@@ -19,6 +19,7 @@ import type {
   EndOutcome,
   EndOwnedOutcome,
   ExpireOutcome,
+  ForgetOutcome,
   Found,
   RegisterKeyOutcome,
   RevocationBatch,
@@ -145,6 +146,15 @@ export interface SessionStore extends SessionEventLog {
    * An instance reserves the part of the store in which it searches. If it dies, another one takes over within half a minute.
    */
   expire(): Promise<ExpireOutcome>;
+
+  /**
+   * Removes what the store keeps of a subject, except of its live sessions: events, due records, what is left of sessions that have ended or
+   * expired. Signals of its endings stay in the log, but name the session alone. When this call resolves, the files of the store do not
+   * have the data any more.
+   *
+   * This is not one atomic step: if it throws, some data may have been removed, and the call can be repeated.
+   */
+  forget(subject: string): Promise<ForgetOutcome>;
 
   /**
    * Replaces the authentication of a session, unless the stored one is later.

@@ -127,6 +127,13 @@ export type ExpireOutcome = {
   readonly isDone: boolean;
 };
 
+export type ForgetOutcome = {
+  /** How many events were removed. */
+  readonly events: number;
+  /** How many signals lost their subject before every subscription had read them. */
+  readonly signals: number;
+};
+
 export type SessionPage = {
   readonly sessions: readonly Session[];
   /** Where the next page starts; undefined on the last one. */

@@ -72,6 +72,12 @@ export interface SignalLog {
   /** Returns for each subscription the oldest signal that has not been delivered, and how many have not: how late its signals are. */
   oldestWaiting(): Promise<ReadonlyMap<string, WaitingSignal>>;
 
+  /**
+   * Returns signals of a subject, each with the subscriptions that have not read it yet. A page may have fewer than `limit`, or none.
+   * @param after the `next` of the previous page
+   */
+  ofSubject(subject: string, after: number, limit: number): Promise<SignalPage>;
+
   /** Returns the stored cursors of one subscription, by partition. They are empty if the subscription does not exist. */
   positions(subscription: string): Promise<readonly Cursor[]>;
 
@@ -84,6 +90,12 @@ export interface SignalLog {
 
 /** `count`: how many log entries follow the subscription's cursor. Its filter may exclude some of them. */
 export type WaitingSignal = Pick<Signal, "sessionId" | "endedAt"> & { readonly count: number };
+
+export type SignalPage = {
+  readonly signals: readonly { readonly signal: Signal; readonly unreadBy: readonly string[] }[];
+  /** Where the next page starts; undefined on the last one. */
+  readonly next: number | undefined;
+};
 
 export type DeliveryCounts = { readonly delivered: number; readonly deadLetters: number };
 

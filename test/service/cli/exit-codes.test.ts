@@ -46,6 +46,8 @@ const CALLS = [
   ["sessions", "update", SESSION, "--no-claims"],
   ["sessions", "update", "--subject", "bob", "--claim", "role=reader"],
   ["sessions", "create", "--subject", "bob"],
+  ["subjects", "export", "--subject", "bob"],
+  ["subjects", "forget", "--subject", "bob", "--yes", ...NOW_OR_NEVER],
   ["token", "verify"],
 ];
 

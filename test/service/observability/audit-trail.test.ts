@@ -217,6 +217,28 @@ test("the end of all sessions is recorded with its time and address", async () =
   expect(await recorded(headers, "all_sessions_ended")).toMatchObject([{ level: "warn", revokedUntil }]);
 });
 
+test("a subject that is exported and forgotten is not named by the lines of that", async () => {
+  const { subject, sid } = await logIn(service);
+  const [own, header] = [from(), bearer(service.adminToken)];
+  message(await openAdmin(service).call(admin.exportSubject, { subject }, { ...header, ...own }));
+  expect(await recorded(own, "subject_exported")).toMatchObject([{ level: "info", sessions: 1, signals: 0 }]);
+  const forgetting = from();
+  message(await openAdmin(service).call(admin.forgetSubject, { subject }, { ...header, ...forgetting }));
+  const lines = await recorded(forgetting, "subject_forgotten");
+  expect(lines).toMatchObject([
+    { event: "session_ended", sid, reason: "revoked_subject" },
+    {
+      event: "subject_forgotten",
+      level: "info",
+      sessions: 1,
+      signals: 0,
+      requestId: expect.any(String),
+      by: expect.any(String),
+    },
+  ]);
+  expect(JSON.stringify(lines)).not.toContain(subject);
+});
+
 type Refusal = {
   readonly name: string;
   readonly wanted: Line;

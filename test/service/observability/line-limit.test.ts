@@ -40,6 +40,8 @@ test("facts of the audit trail are never suppressed", () => {
     "session_ended",
     "session_elevated",
     "all_sessions_ended",
+    "subject_forgotten",
+    "subject_exported",
     "authn_token_reuse",
   ]) {
     for (let line = 0; line < 100; line++) expect(admit(event, event)).toBe(0);

@@ -93,6 +93,7 @@ export class MemoryStore {
         new Map([...(cursors[partition] ?? [])].map(([id, position]) => [id, cursor(position)])),
       positions: async () => [],
       oldestWaiting: async () => new Map(),
+      ofSubject: async () => ({ signals: [], next: undefined }),
       pass: async () => false,
       advance: async (lease, id, to, { delivered, deadLetters }) => {
         const one = this.subscriptions.get(id);

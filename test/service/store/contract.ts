@@ -13,6 +13,7 @@ import { elevateContract } from "./contract/elevate.ts";
 import { endContract } from "./contract/end.ts";
 import { endAllContract } from "./contract/end-all.ts";
 import { eventsContract } from "./contract/events.ts";
+import { forgetContract } from "./contract/forget.ts";
 import { lastSeenContract } from "./contract/last-seen.ts";
 import { limitsContract } from "./contract/limits.ts";
 import { listContract } from "./contract/list.ts";
@@ -57,6 +58,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     describe("a session for one transport", () => transportsContract(context));
     revocationsContract(context);
     describe("signals", () => signalsContract(context));
+    describe("forgetting a subject", () => forgetContract(context));
 
     test("a closed store is unavailable", async () => {
       const other = await context().backend.open();

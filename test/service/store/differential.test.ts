@@ -127,6 +127,7 @@ const step = fc.oneof(
       session: pick,
     }),
   },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("forget" as const), user: pick, ends: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("revokeAll" as const), ago: fc.option(fc.nat(3 * R)) }) },
   {
     weight: 2,
@@ -302,6 +303,15 @@ async function play(history: readonly Step[]): Promise<void> {
         await all(expected, (store) => store.endAll(user(step.user), step.reason, options));
         break;
       }
+      case "forget":
+        // It changes no later outcome, so the model does nothing. What is removed: contract/forget.ts.
+        if (step.ends) {
+          await all(model.endAll(user(step.user), "revoked_subject", {}), (store) =>
+            store.endAll(user(step.user), "revoked_subject"),
+          );
+        }
+        await all({ events: 0, signals: 0 }, (store) => store.forget(user(step.user)));
+        break;
       case "revokeAll": {
         const before = step.ago === null ? undefined : storeMs(model.now - step.ago);
         await all(model.revokeAll(before), (store) => store.revokeAll(before));

@@ -55,7 +55,7 @@ const lost = () => new StoreUnavailable("the reply was lost");
 /** The greatest number of calls that fail one after the other. An instance whose calls fail for longer would count as dead. */
 const MAX_FAILURES = 3;
 
-type RecordLog = SessionEventLog & Pick<SessionStore, "shiftMs">;
+type RecordLog = Omit<SessionEventLog, "eventSessions"> & Pick<SessionStore, "shiftMs">;
 
 /**
  * Returns the methods by which the recorder reads and writes event records. Their calls fail at random, before or after they take effect.

@@ -115,6 +115,18 @@ export const SessionAdminServiceRules = {
     ],
     groups: [],
   },
+  "auth.admin.v1.ForgetSubjectRequest": {
+    fields: [
+      {"field":"subject","required":true,"checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.ExportSubjectRequest": {
+    fields: [
+      {"field":"subject","required":true,"checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+    ],
+    groups: [],
+  },
   "auth.admin.v1.IntrospectTokenRequest": {
     fields: [
       {"field":"token","required":true},

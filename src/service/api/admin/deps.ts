@@ -4,6 +4,7 @@ import type { DeviceTools } from "../../session/devices/presented.ts";
 import type { RevocationFeed } from "../../session/feed/feed.ts";
 import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
+import type { SubjectSignals } from "../../signals/of-subject.ts";
 import type { RefreshCookie } from "../public/cookie.ts";
 
 export type SessionAdminServiceDeps = {
@@ -30,6 +31,8 @@ export type SessionAdminServiceDeps = {
   readonly limitPolicies: () => readonly LimitPolicy[];
   readonly clock: WallClock;
   readonly oauthEndpoints: boolean;
+  /** Undefined if SIGNALS is off. */
+  readonly subjectSignals: SubjectSignals | undefined;
   /** Limits how often sessions are created for one subject. */
   readonly createLimit: RateLimit;
   /** Limits how often a session is updated. */

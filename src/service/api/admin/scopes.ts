@@ -20,6 +20,8 @@ export const RPC_SCOPES = {
   updateSubjectSessions: "sessions:update",
   // An unbound session needs only its cookie. The right to create such sessions therefore includes the right to unbind others.
   unbindDevice: "sessions:create",
+  forgetSubject: "subjects:forget",
+  exportSubject: "subjects:export",
   introspectToken: "introspect",
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };

@@ -10,19 +10,20 @@ import * as admin from "../../session/admin/admin.ts";
 import type { SessionFilter } from "../../session/admin/filter.ts";
 import { unbindDevice } from "../../session/devices/device.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
-import { type SessionEvent, shownEvents } from "../../session/events/events.ts";
+import { shownEvents } from "../../session/events/events.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
 import { authenticationOf, sessionIdOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";
-import { givenTime, shownTime, wallTime } from "../times.ts";
+import { givenTime, shownTime } from "../times.ts";
 import { requireAccessCookie } from "./access-cookie.ts";
 import { createSession } from "./create-session.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { introspectToken } from "./introspect-token.ts";
 import { kindOf } from "./session-limit.ts";
+import { exportSubject, forgetSubject } from "./subjects.ts";
 import { isRefresh, updateSession, updateSubjectSessions } from "./update-session.ts";
-import { EVENT_TYPES, REVOCATION_REASONS, sessionMessage } from "./views.ts";
+import { eventMessage, sessionMessage } from "./views.ts";
 import { watchRevocations } from "./watch-revocations.ts";
 
 export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<typeof SessionAdminService> {
@@ -52,6 +53,8 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
       if (session === undefined) throw new ServiceError("E404_NOT_FOUND");
       return { session: sessionMessage(session, deps.store.shiftMs(session)) };
     },
+    forgetSubject: (request, context) => forgetSubject(deps, request, context),
+    exportSubject: (request, context) => exportSubject(deps, request, context),
     introspectToken: ({ token }) => introspectToken(deps, token),
     watchRevocations: (request, context) => watchRevocations(deps, request, context),
   };
@@ -131,20 +134,4 @@ function positionIn(pageToken: string): Position | undefined {
   const [, time, place] = /^(\d{1,15})\.(\d{1,6})$/.exec(text) ?? [];
   if (time === undefined) throw invalidRequest("page_token", "is not a page token");
   return { time: Number(time), place: Number(place) };
-}
-
-function eventMessage(event: SessionEvent) {
-  const { reason, revokedUntil, client } = event;
-  return {
-    eventTime: wallTime(event.time),
-    type: EVENT_TYPES[event.type],
-    sessionId: event.sid ?? "",
-    subject: event.subject ?? "",
-    ipAddress: event.address ?? "",
-    admin: event.admin ?? "",
-    clientId: event.clientId ?? "",
-    ...(reason !== undefined && { revocationReason: REVOCATION_REASONS[reason] }),
-    ...(revokedUntil !== undefined && { revokedUntilTime: wallTime(revokedUntil) }),
-    ...(client !== undefined && { client }),
-  };
 }

@@ -113,3 +113,19 @@ export function revocationMessage(revocation: Revocation) {
 export function staleMessage({ sid, minVersion, markedAt, expiresAt }: StaleMark) {
   return { sessionId: sid, minVersion, markTime: feedTime(markedAt), expireTime: feedTime(expiresAt) };
 }
+
+export function eventMessage(event: SessionEvent) {
+  const { reason, revokedUntil, client } = event;
+  return {
+    eventTime: wallTime(event.time),
+    type: EVENT_TYPES[event.type],
+    sessionId: event.sid ?? "",
+    subject: event.subject ?? "",
+    ipAddress: event.address ?? "",
+    admin: event.admin ?? "",
+    clientId: event.clientId ?? "",
+    ...(reason !== undefined && { revocationReason: REVOCATION_REASONS[reason] }),
+    ...(revokedUntil !== undefined && { revokedUntilTime: wallTime(revokedUntil) }),
+    ...(client !== undefined && { client }),
+  };
+}

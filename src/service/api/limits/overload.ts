@@ -57,10 +57,12 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   endAll: "ending",
   revokeAll: "ending",
   expire: "free",
+  forget: "ending",
   elevate: "ordinary",
   update: "ending", // It may take a right away, as the end of a session does.
   recordEvents: "ordinary",
   events: "ordinary",
+  eventSessions: "ordinary",
   dueRecords: "free",
   claimRecord: "free",
   registerKey: "ordinary",

@@ -1,8 +1,8 @@
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { DAY_MS, duration } from "../../config/values.ts";
 import { addCall, GROUP_HELP } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
+import { retryOption } from "./retry-option.ts";
 
 export function addSessionsCommand(program: Command, context: Context): void {
   const sessions = program
@@ -77,18 +77,6 @@ const SCOPES = ["subject", "client_id", "client_kind"];
 const ACTIONS = ["end_least_recently_used", "end_oldest", "refuse"];
 
 const kindOption = (description: string) => new Option("--kind <kind>", description).choices(KINDS);
-
-const retryOption = () =>
-  new Option(
-    "--retry-for <duration>",
-    "how long to try again while the service is unavailable: 10s, 5m; 0 is not at all",
-  )
-    .default(120_000, "2m")
-    .argParser((text) => {
-      const parsed = duration(0, DAY_MS)(text);
-      if (parsed.ok) return parsed.value;
-      throw new InvalidArgumentError(`It ${parsed.reason}.`);
-    });
 
 const ENDING_HELP = `What fails because the service is unavailable or limits the rate of calls is tried again, for as long as
 --retry-for says after the last call that succeeded. If that is not enough, or on Ctrl-C, the rest of a list is

@@ -20,6 +20,7 @@ export async function callForAll<Result>(
   { all }: Items,
   options: WorkOptions,
   call: (item: string, signal: AbortSignal) => Promise<Result>,
+  what = "ending",
 ): Promise<Outcome<string, Result>> {
   // All items are written first: however this process ends, the file contains every unfinished item.
   writeLeft(options.left, all);
@@ -29,7 +30,7 @@ export async function callForAll<Result>(
   for (const signal of signals) process.once(signal, interrupt);
   try {
     const patience = { retryForMs: options.retryFor, signal: interrupted.signal, note: context.note };
-    const outcome = await callForMany("ending", all, call, patience);
+    const outcome = await callForMany(what, all, call, patience);
     writeLeft(options.left, outcome.left);
     return outcome;
   } finally {

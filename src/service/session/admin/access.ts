@@ -6,6 +6,8 @@ export const SCOPES = [
   "sessions:read",
   "sessions:update",
   "sessions:revoke",
+  "subjects:forget",
+  "subjects:export",
   "introspect",
   "tokens:exchange",
   "watch",

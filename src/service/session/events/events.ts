@@ -117,7 +117,8 @@ export type EventRecord = {
 export interface SessionEventLog {
   /**
    * Keeps events for `retentionMs` (0: not at all), and deletes the notes that they were still to be recorded (due records). An event whose
-   * due record is gone is recorded already, and is not written again.
+   * due record is gone is recorded already, and is not written again. An event that needs no due record is not written if its session is
+   * not live and has no events: `forget` has removed them.
    *
    * @returns the events that the store did not accept, or may not have accepted; they are to be written again
    */
@@ -125,6 +126,9 @@ export interface SessionEventLog {
 
   /** Returns the selected events in no particular order, and the logouts of everyone. */
   events(of: EventsOf): Promise<readonly SessionEvent[]>;
+
+  /** Returns all sessions of a subject that have events, in order of their ids; `events` finds only the most recent ones. */
+  eventSessions(subject: string): Promise<readonly SessionId[]>;
 
   /** Returns some of the events still to be recorded, of each available part of the store. @throws StoreUnavailable if there is none */
   dueRecords(): Promise<readonly DueRecords[]>;

@@ -12,6 +12,7 @@ import {
 import type { EndReason, NewSession, SessionId } from "../../session/model.ts";
 import { later, type StoreMs } from "../../session/time.ts";
 import { CREATED, type DueText, dueRecord, ENDED_ALL, eventText, noteOf, parseEvent } from "../event-text.ts";
+import type { SessionTable } from "./session-table.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
@@ -45,14 +46,22 @@ export function createDueSteps(sql: Statements): DueSteps {
   };
 }
 
-export function createEvents(sql: Statements, { read, write }: Transactions): SessionEventLog {
+export function createEvents(
+  sql: Statements,
+  { read, write }: Transactions,
+  sessions: Pick<SessionTable, "live">,
+): SessionEventLog {
   return {
     async recordEvents(records, retentionMs) {
       write("NORMAL", (now) => {
         for (const record of records) {
           const { dueKey } = record;
           if (dueKey !== undefined && sql.takeDue.run(dueKey).changes === 0) continue; // Another call has already recorded the event.
-          if (retentionMs > 0) append(sql, record, now, later(now, retentionMs));
+          // The events of a session that is not live, and of its subject, were removed (forget.ts).
+          const { sid = ALL } = record.event;
+          const isForgotten =
+            dueKey === undefined && countOf(sql, sid) === 0 && sessions.live(sid as SessionId, now) === undefined;
+          if (retentionMs > 0 && !isForgotten) append(sql, record, now, later(now, retentionMs));
         }
       });
       return [];
@@ -64,6 +73,11 @@ export function createEvents(sql: Statements, { read, write }: Transactions): Se
         const rows = [...sids, ALL].flatMap((sid) => sql.eventsOf.all(sid, now) as { readonly text: string }[]);
         return rows.map(({ text }) => parseEvent(text));
       });
+    },
+
+    async eventSessions(subject) {
+      const rows = read(() => sql.eventSessionsOf.all(subject, "", -1)) as { readonly sid: SessionId }[];
+      return rows.map(({ sid }) => sid);
     },
 
     async dueRecords() {
@@ -79,13 +93,15 @@ export function createEvents(sql: Statements, { read, write }: Transactions): Se
 
 function append(sql: Statements, record: EventRecord, now: StoreMs, expiresAt: StoreMs): void {
   const { sid = ALL, type, subject: known } = record.event;
-  const count = Number(sql.countEvents.get(sid)?.count);
+  const count = countOf(sql, sid);
   if (sid === ALL) sql.trimEvents.run(sid, sid, MAX_ENDS_OF_ALL - 1);
   else if (count >= MAX_EVENTS_PER_SESSION && type !== "ended") return;
   const subject = known ?? sql.subjectOfEvents.get(sid)?.subject ?? null;
   sql.recordEvent.run({ sid, subject, expires_at: expiresAt, text: eventText(record) });
   sql.sweepEvents.run(now);
 }
+
+const countOf = (sql: Statements, sid: string) => Number(sql.countEvents.get(sid)?.count);
 
 function sidsOf(sql: Statements, subject: string): string[] {
   const rows = sql.eventSessions.all(subject, MAX_EVENT_SESSIONS) as { readonly sid: string }[];

@@ -94,6 +94,14 @@ export function fixedOf(session: Session): string {
   return JSON.stringify(fixed);
 }
 
+/** Returns the column `fixed` of a session that has ended without the data of its user: its durations and its client are left. */
+export function blankOf({ fixed }: SessionRow): string {
+  const { clientId, idleTimeout, absoluteLifetime } = JSON.parse(fixed) as Fixed;
+  const client = { userAgent: "", ipAddress: "", displayName: "" };
+  const blank: Fixed = { clientId, audience: "", claims: "{}", client, idleTimeout, absoluteLifetime };
+  return JSON.stringify(blank);
+}
+
 function deviceText(binding: DeviceBinding): DeviceText {
   const text = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64url");
   if (isProofKey(binding)) {

@@ -72,6 +72,18 @@ function createSignalLog(sql: Statements, steps: SignalSteps, { read, write }: T
       );
     },
 
+    async ofSubject(subject, after, limit) {
+      return read(() => {
+        const rows = sql.signalsOf.all(subject, after, limit) as SignalRow[];
+        const readers = sql.subscriptions.all() as SubscriptionRow[];
+        const signals = rows.map((row) => ({
+          signal: signalOf({ ...row, endedAt: row.ended_at }),
+          unreadBy: readers.filter(({ number }) => number < row.number).map(({ id }) => id),
+        }));
+        return { signals, next: rows.length === limit ? rows.at(-1)?.number : undefined };
+      });
+    },
+
     async positions(subscription) {
       const row = read(() => rowOf(subscription));
       return [row === undefined ? NO_CURSOR : cursorOf(row)];

@@ -78,6 +78,7 @@ export function prepareStatements(db: DatabaseSync) {
 
     ...eventStatements(db),
     ...signalStatements(db),
+    ...forgetStatements(db),
 
     marker: db.prepare("SELECT 1 FROM log WHERE sid = ? AND expires_at > ? AND reason <> 'expired' LIMIT 1"),
     append: db.prepare("INSERT INTO log (sid, revoked_at, expires_at, reason) VALUES (?, ?, ?, ?)"),
@@ -111,6 +112,28 @@ function eventStatements(db: DatabaseSync) {
     sweepEvents: db.prepare(
       `DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE expires_at <= ? ORDER BY expires_at LIMIT ${SWEEP})`,
     ),
+  };
+}
+
+/** Prepares the statements that remove the data of a subject (forget.ts). */
+function forgetStatements(db: DatabaseSync) {
+  return {
+    endedOf: db.prepare(`SELECT * FROM sessions WHERE subject = ? AND (idle_expires_at <= ? OR ${ENDED} <> 0) LIMIT ?`),
+    blank: db.prepare("UPDATE sessions SET subject = '', fixed = ? WHERE sid = ?"),
+    eventSessionsOf: db.prepare("SELECT DISTINCT sid FROM events WHERE subject = ? AND sid > ? ORDER BY sid LIMIT ?"),
+    forgetEvents: db.prepare("DELETE FROM events WHERE sid = ?"),
+    dueOf: db.prepare("SELECT key FROM due WHERE subject = ?"),
+    forgetEndsOf: db.prepare("DELETE FROM subject_ends WHERE subject = ? AND created_until = 0"),
+    // Sessions that have ended do not have their subject any more.
+    unreadSignalsOf: db.prepare(
+      `SELECT count(*) AS count FROM signals WHERE subject = ?1 AND number > (SELECT min(number) FROM subscriptions)
+       AND sid NOT IN (SELECT sid FROM sessions WHERE subject = ?1)`,
+    ),
+    forgetSignals: db.prepare(
+      "UPDATE signals SET subject = '' WHERE subject = ?1 AND sid NOT IN (SELECT sid FROM sessions WHERE subject = ?1)",
+    ),
+    signalsOf: db.prepare("SELECT * FROM signals WHERE subject = ? AND number > ? ORDER BY number LIMIT ?"),
+    changeFence: db.prepare("UPDATE signal_state SET fence = fence + 1"),
   };
 }
 

@@ -18,6 +18,7 @@ import { createStoreClock } from "./clock.ts";
 import { createEndings } from "./endings.ts";
 import { createDueSteps, createEvents } from "./events.ts";
 import { FileGuard } from "./file-guard.ts";
+import { createForgetting } from "./forget.ts";
 import { createLog } from "./log.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { createSessionSteps } from "./session-steps.ts";
@@ -87,7 +88,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const subjects = { ...parts, openClaims, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
   const resume = createResumption(subjects);
   return {
-    ...createEvents(sql, transactions),
+    ...createEvents(sql, transactions, sessions),
     ...createLists(sql, transactions, sessions),
     ...createSessionSteps({
       ...parts,
@@ -101,6 +102,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     }),
     ...createSubjects(subjects),
     ...createEndings({ ...parts, finishEndOf: (sid) => finishEndOf(subjects, sid), wake: () => wakers.wake([]) }),
+    forget: createForgetting({ ...subjects, signals, db, path: options.path }),
     signals: createSignals(sql, signals, transactions),
 
     async revocations(cursor) {

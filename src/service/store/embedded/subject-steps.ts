@@ -155,7 +155,7 @@ export function expireStep({ sql, end, endedWithAll }: SubjectDeps, now: StoreMs
       sql.remove.run(sid);
     } else {
       end(sid, "expired", now, EXPIRED_NOTE, subject);
-      ended.push({ sid, subject });
+      ended.push({ sid, ...(subject !== "" && { subject }) });
     }
   }
   return { ended, isDone: rows.length < EXAMINED_AT_ONCE };

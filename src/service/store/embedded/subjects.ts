@@ -58,7 +58,10 @@ export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
  * Finishes a logout of many sessions: deletes their rows and appends their log entries. The sessions count as ended already, and that is on
  * disk, so only the last transaction here waits for the disk.
  */
-async function finishEnd(deps: Deps, id: string): Promise<{ readonly count: number; readonly ended: SessionId[] }> {
+export async function finishEnd(
+  deps: Deps,
+  id: string,
+): Promise<{ readonly count: number; readonly ended: SessionId[] }> {
   const { sql, write } = deps;
   const ended: SessionId[] = [];
   const startedAt = performance.now();

@@ -12,7 +12,7 @@ import {
   type SessionEvent,
   type SessionEventLog,
 } from "../../session/events/events.ts";
-import { parseSessionId } from "../../session/model.ts";
+import { parseSessionId, type SessionId } from "../../session/model.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { dueRecord, eventText, parseEvent } from "../event-text.ts";
@@ -55,6 +55,18 @@ export function createEvents(link: Pick<Link, "run">, clustered: boolean): Sessi
           ? readEvents(tagOfSession(of.sid), "", of.sid)
           : readEvents(tagOfSubject(of.subject), of.subject, "");
       return (await Promise.all([own, readEvents(FIRST_TAG, "", ALL)])).flat();
+    },
+
+    async eventSessions(subject) {
+      const sids = new Set<SessionId>();
+      for (let from = 0; ; ) {
+        const [last = "", earlier = ""] = buffers(
+          await link.run("event_sessions", [tagOfSubject(subject)], [subject, from]),
+        ).map(text);
+        for (const [sid] of `${last}${earlier}`.matchAll(/.{23}/g)) sids.add(sid as SessionId);
+        if (earlier === "") return [...sids].sort();
+        from += earlier.length / 23;
+      }
     },
 
     async dueRecords() {

@@ -14,13 +14,14 @@ const VERBS = [
   ...(["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const),
   ...(["elevate", "update", "horizon", "revoke_all", "newest", "read", "record", "events"] as const),
   ...(["signals", "signal_ends", "signal_lease", "signal_advance", "signal_cursors", "signal_reader"] as const),
-  "signal_waiting",
+  ...(["signal_waiting", "signals_of"] as const),
+  ...(["forget", "forget_records", "event_sessions"] as const),
   ...(["subscription"] as const),
   ...(["forget_last_seen", "register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
 ] as const;
 
 /** The scripts that read or write the whole index of a subject (lua/subject.lua). The others are sent without those functions. */
-const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all"]);
+const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all", "forget"]);
 
 /** The scripts that read or write parts of a record after its head (lua/blocks.lua). */
 const OF_BLOCKS: ReadonlySet<string> = new Set([

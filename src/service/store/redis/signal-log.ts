@@ -10,7 +10,7 @@ import type {
 } from "../../signals/ports.ts";
 import { cursorOf, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
-import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
+import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 import type { Verb } from "./scripts.ts";
 import type { Argument } from "./send.ts";
@@ -82,6 +82,12 @@ export function createSignalLog(link: Pick<Link, "run">, clustered: boolean, ret
 
     oldestWaiting: () => readOldestWaiting(link),
 
+    async ofSubject(subject, after, limit) {
+      const { next, found } = await readSignalsOf(link, subject, after, limit, "read");
+      const signals = found.map(([bytes, ids]) => ({ signal: parseSignal(bytes).signal, unreadBy: ids }));
+      return { signals, next };
+    },
+
     async positions(subscription) {
       const found = await readers(TAGS, subscription);
       return found.map((of) => of.get(subscription)?.cursor ?? NO_CURSOR);
@@ -135,6 +141,32 @@ async function readOldestWaiting(link: Pick<Link, "run">): Promise<ReadonlyMap<s
     }
   }
   return oldest;
+}
+
+/** Runs lua/signals_of.lua. @param then whether the subject is removed from the signals that are found */
+export async function readSignalsOf(
+  link: Pick<Link, "run">,
+  subject: string,
+  after: number,
+  limit: number,
+  then: "read" | "forget",
+): Promise<{ readonly next: number | undefined; readonly found: readonly (readonly [Buffer, readonly string[]])[] }> {
+  const [next, ...texts] = buffers(
+    await link.run("signals_of", [tagOfSubject(subject)], [subject, after, limit, then]),
+  );
+  const found = texts.flatMap((bytes, at) =>
+    at % 2 === 0
+      ? [
+          [
+            bytes,
+            text(texts[at + 1])
+              .split(" ")
+              .filter(Boolean),
+          ] as const,
+        ]
+      : [],
+  );
+  return { next: next?.length ? Number(text(next)) : undefined, found };
 }
 
 /** @param number the number of the last signal before those that were requested */

@@ -10,6 +10,7 @@ import { createSubjectEnds } from "./end-all.ts";
 import { createEndings } from "./endings.ts";
 import { createEvents } from "./events.ts";
 import { Expiry } from "./expiry.ts";
+import { createForgetting } from "./forget.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { createLists } from "./lists.ts";
 import { createLogReader } from "./log-reader.ts";
@@ -64,6 +65,7 @@ function composeStore(
     ...createEvents(link, clustered),
     ...createCreation(link, acknowledge, markerLifeMs, endings.endOwned),
     endAll: ends.endAll,
+    forget: createForgetting(link, acknowledge, ends.finish),
     expire: () => expiry.step(),
     revocations: createLogReader(link, clustered, ends.finish),
     onRevocation: subscription.add,

@@ -66,11 +66,11 @@ export function eventsContract(context: () => Context): void {
     const { store } = context();
     const user = subject();
     const { sid } = await loginWith(store, user);
-    await store.end(sid, "logout", {});
     const many = Array.from({ length: 2 * MAX_EVENTS_PER_SESSION }, (_, time): StoreEvent => {
       return { time: storeMs(time), type: "elevated", sid, subject: user };
     });
     await record(store, many);
+    await store.end(sid, "logout", {});
     await record(store, [{ time: storeMs(99), type: "ended", sid, subject: user, reason: "logout" }]);
     const events = withoutAll(await store.events({ sid }));
     expect(events).toHaveLength(MAX_EVENTS_PER_SESSION + 1);
@@ -80,12 +80,26 @@ export function eventsContract(context: () => Context): void {
   test("a subject has the events of its last sessions", async () => {
     const { store } = context();
     const user = subject();
-    const events = Array.from({ length: MAX_EVENT_SESSIONS + 5 }, (_, time): StoreEvent => {
-      return { time: storeMs(time), type: "elevated", sid: sidOf(user), subject: user };
-    });
+    const events: StoreEvent[] = [];
+    for (let time = 0; time < MAX_EVENT_SESSIONS + 5; time++) {
+      const { sid } = await loginWith(store, user);
+      events.push({ time: storeMs(time), type: "elevated", sid, subject: user });
+    }
     await record(store, events);
     const found = withoutAll(await store.events({ subject: user }));
     expect(found.toSorted((x, y) => x.time - y.time)).toEqual(events.slice(5));
+    expect(await store.eventSessions(user)).toEqual(events.map(({ sid }) => sid).sort());
+    expect(await store.eventSessions(subject())).toEqual([]);
+  });
+
+  test("an event of a session that is not live and has no events is not kept", async () => {
+    const { store } = context();
+    const user = subject();
+    const { sid } = await loginWith(store, user);
+    await store.end(sid, "logout");
+    await record(store, [{ time: storeMs(1), type: "elevated", sid, subject: user }]);
+    expect(withoutAll(await store.events({ sid }))).toEqual([]);
+    expect(await store.eventSessions(user)).toEqual([]);
   });
 
   test("an event that is written several times is kept once, and equal ones with ids are kept apart", async () => {

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { beforeAll, expect, test } from "vitest";
+import { MAX_EVENT_SESSIONS } from "../../../../src/service/session/events/events.ts";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../../../src/service/signals/ports.ts";
@@ -121,6 +122,10 @@ async function useEveryVerb(): Promise<SessionId> {
   await store.unbind(kept.sid);
   await store.elevate(kept.sid, { ...authentication, time: wallMs(6_000) });
   await store.createOnce(DAYS_400, undefined, newSession(user), nonce(), 1_000, ORIGIN);
+  for (let count = 0; count <= MAX_EVENT_SESSIONS; count++) {
+    const { sid } = await login(user);
+    await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid, subject: user })], RETENTION);
+  }
   await store.end(recorded.sid, "logout", ORIGIN);
   await store.recordEvents(
     [recordOf({ time: storeMs(1), type: "ended", sid: recorded.sid, subject: user, reason: "logout" })],

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Ends the expired sessions in a part of the order of creation. One step removes them from the order and logs them, so each of them ends
--- once. Their records stay until Redis drops them, so the reason for refusing a refresh stays the same. A session that has ended in a
+-- once. Their records stay until Redis drops them, so the reason for refusing a refresh stays the same, but without the data of the user:
+-- nothing finds them any more, so ForgetSubject could not remove it. A session that has ended in a
 -- logout of everyone stays until its signal has been appended, because the signal contains data of the record.
 -- KEYS  1 partition
 -- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
@@ -51,6 +52,7 @@ local function look(entry, record)
     end
   else
     gone[#gone + 1] = entry
+    if record then redis.call('SET', partition .. 's' .. sid, blank(record), 'KEEPTTL') end
     if created <= ended_all then return end
     local subject = record and subject_of(record) or ''
     if record then unindex(partition, sid, record) end

@@ -36,6 +36,9 @@
 --                   signal that it has read ('-' if there was none), and its counters.
 --   {a7}j           a logout of everyone whose signals are still to be appended: '<created after> <created until> <ended at>
 --                   <entry>'. The entry of the order of creation is the one after which to continue.
+--   {a7}v<sid>      the events of a session, a line of JSON each.
+--   {a7}w<subject>  the last sessions of a subject that have events; their ids, one after the other.
+--   {a7}a<subject>  earlier sessions of a subject that have events, a ZSET by the time until which they have some.
 --   {00}q           whose deployment this is: the issuer, and the ids of the keys of the ring (owner.ts).
 --   {00}b           subscriptions, a HASH. The field with a subscription's id has its definition. The field with '=' and the id has six
 --                   lines: time of creation, state, reason, failures, last error, time of that error.

@@ -97,6 +97,14 @@ local function marked(partition, sid, now)
   return ended and true or false
 end
 
+-- Returns the record of a session that has ended without the data of its user: its times, its rotation and its client are left.
+local function blank(record)
+  local _, at = struct.unpack('>I2c0', record, BODY)
+  local length, after = string.byte(record, at), at + 1
+  if length == 255 then length, after = struct.unpack('>I2', record, after) end
+  return '\1' .. string.sub(record, 2, BODY - 1) .. '\0\0' .. string.sub(record, at, after + length - 1) .. '\0\0\0\0'
+end
+
 -- Appends entries to the revocation log of a partition, drops those whose access tokens have all expired, and publishes the entries. The
 -- score of an entry is the time, but always greater than all earlier scores, even if the clock was set back or another node has taken
 -- over. So a reader that continues after the last entry that it has read misses no entry.

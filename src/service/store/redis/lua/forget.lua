@@ -1,0 +1,61 @@
+#!lua flags=allow-oom
+-- Removes the events, the due records and the index entries of a subject, except those of its live sessions.
+-- KEYS  1 partition
+-- ARGV  1 subject
+-- Returns the outcome and how many events were removed. The outcome is 'done'; 'again', if the caller must run the script again; 'busy', if
+-- a logout of the subject's sessions has to be completed first; or 'full', if there are too many due records to find those of the subject.
+local MOST_DUE = 1024 -- the most due records that one run examines, in about 1 ms
+local partition, subject = KEYS[1], ARGV[1]
+if horizon_of(redis.call('GET', partition .. 'h') or '', subject) > 0 then return { 'busy', '0' } end
+
+-- Returns the live ones of these sessions, without separators, and a list of the others.
+local function split(sids)
+  local kept, gone = {}, {}
+  for from = 1, #sids, ID do
+    local sid = string.sub(sids, from, from + ID - 1)
+    if live(partition, sid, now) then kept[#kept + 1] = sid else gone[#gone + 1] = sid end
+  end
+  return table.concat(kept), gone
+end
+
+local sids, unfinished = index_of(partition, subject, now)
+if unfinished then return { 'again', '0' } end
+if sids then
+  write_index(partition, subject, (split(sids)))
+else
+  local many = partition .. 'i' .. subject
+  local entries, gone = redis.call('ZRANGEBYLEX', many, '-', '+', 'LIMIT', 0, MOST), {}
+  for _, entry in ipairs(entries) do
+    if not live(partition, string.sub(entry, -ID), now) then gone[#gone + 1] = entry end
+  end
+  if #gone > 0 then redis.call('ZREM', many, unpack(gone)) end
+  if #gone == MOST then return { 'again', '0' } end
+end
+if redis.call('ZCARD', partition .. 'i' .. subject) == 0 then redis.call('DEL', partition .. 'k' .. subject) end
+
+local removed = 0
+local function remove_events(gone)
+  for _, sid in ipairs(gone) do
+    local _, count = string.gsub(redis.call('GET', partition .. 'v' .. sid) or '', '\n', '')
+    removed = removed + count
+    redis.call('DEL', partition .. 'v' .. sid)
+  end
+end
+
+local recent, past = partition .. 'w' .. subject, partition .. 'a' .. subject
+local kept, gone = split(redis.call('GET', recent) or '')
+remove_events(gone)
+if kept == '' then redis.call('DEL', recent) else redis.call('SET', recent, kept, 'KEEPTTL') end
+local _, gone_before = split(table.concat(redis.call('ZRANGE', past, 0, MOST - 1)))
+remove_events(gone_before)
+if #gone_before > 0 then redis.call('ZREM', past, unpack(gone_before)) end
+if #gone_before == MOST then return { 'again', tostring(removed) } end
+
+local due, ending = redis.call('HRANDFIELD', partition .. 'r', MOST_DUE, 'WITHVALUES'), '\n' .. subject
+for at = 1, #due, 2 do
+  local sid = string.gsub(due[at], '^%+', '')
+  if string.sub(due[at + 1], -#ending) == ending and not live(partition, sid, now) then
+    redis.call('HDEL', partition .. 'r', due[at])
+  end
+end
+return { #due == 2 * MOST_DUE and 'full' or 'done', tostring(removed) }
