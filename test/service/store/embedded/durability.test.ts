@@ -32,7 +32,7 @@ function callsOf(step: string): readonly string[] {
 const isWrite = (call: string) => /pwrite64\(.*sessions\.db/.test(call);
 const isSync = (call: string) => /f(?:data)?sync\(.*sessions\.db/.test(call);
 
-test.each(["create", "reuse", "elevate", "registerKey", "unbind", "end", "endOwned", "endAll", "evict"])(
+test.each(["create", "reuse", "elevate", "update", "registerKey", "unbind", "end", "endOwned", "endAll", "evict"])(
   "%s is synced before it is acknowledged",
   (step) => {
     const own = callsOf(step);

@@ -85,6 +85,11 @@ const VERBS: readonly {
     gone: () => [],
   },
   {
+    name: "an update",
+    run: (store, { a }) => store.update(a, { claims: '{"role":"reader"}', refresh: true }),
+    gone: () => [],
+  },
+  {
     name: "a login in place of another session",
     run: (store, { user, a }) => store.create(newSession(user), nonce(), 10, a),
     gone: ({ a }) => [a],

@@ -119,6 +119,7 @@ const DESCRIPTIONS: Partial<Record<SessionEventType, Description>> = {
   [SessionEventType.CREATED]: ["good", "signed in"],
   [SessionEventType.NEW_DEVICE]: ["", "is a new device: no live session of the user had its user agent"],
   [SessionEventType.ELEVATED]: ["", "authenticated again"],
+  [SessionEventType.UPDATED]: ["", "has other claims or audiences"],
   [SessionEventType.ALL_ENDED]: ["bad", "was signed out: all sessions that existed then were ended"],
   [SessionEventType.DEVICE_BOUND]: ["good", "was bound to the key of its device"],
   [SessionEventType.DEVICE_UNBOUND]: ["", "was freed of its device key"],
