@@ -137,7 +137,7 @@ describe("while Redis is stalled", () => {
 describe("while the event loop is kept busy", () => {
   const service = aService({ OVERLOAD_MAX_LOOP_DELAY: "1ms", RATE_LIMIT_REFRESH: "off" });
 
-  test("most ordinary calls get 503, some are served, every ending is, and service recovers by itself", async () => {
+  test("most ordinary calls get 503, some are served, every ending and update is, and service recovers by itself", async () => {
     const user = await logIn(service);
     const others = await Promise.all(Array.from({ length: 20 }, () => logIn(service)));
     // The clients connect before the flood: a connection made during the flood may wait so long that its first request counts as too old.
@@ -162,10 +162,13 @@ describe("while the event loop is kept busy", () => {
     await until(async () => {
       if ((counts.get(503) ?? 0) < 500 || (counts.get(200) ?? 0) < 500) throw new Error("not yet");
     });
+    const listener = openAdmin(service);
     for (const [at, caller] of callers.entries()) {
+      const change = { sessionId: others[at]?.sid ?? "", claims: { role: "reader" } };
+      message(await listener.call(admin.updateSession, change, bearer(service.adminToken)));
       message(await caller.call(logout, {}, bearer(others[at]?.accessToken ?? "")));
     }
-    for (const caller of callers) caller.close();
+    for (const caller of [...callers, listener]) caller.close();
     flooding = false;
     await flood;
     expect([...counts.keys()].sort()).toEqual([200, 503]);

@@ -1,5 +1,5 @@
 /**
- * Refuses calls before they are read: under overload all but probes and calls that end sessions, and after a stall of the process calls that
+ * Refuses calls before they are read: under overload all but probes and calls that end or update sessions, and after a stall of the process calls that
  * may be too old.
  */
 import { Health } from "../../../../gen/grpc/health/v1/health_pb.ts";
@@ -17,6 +17,9 @@ const URGENT: ReadonlySet<string> = new Set([
   "RevokeAllSessions",
   "RevokeToken",
   "RevokeGlobally",
+  // They may take a right away, as the end of a session does.
+  "UpdateSession",
+  "UpdateSubjectSessions",
   "WatchRevocations",
 ]);
 
