@@ -48,7 +48,26 @@ describe("every attack is rejected with a closed reason", () => {
     ["sid a list", token({}, { sid: [claims.sid] }), "malformed"],
     ["no jti", token({}, { jti: undefined }), "malformed"],
     ["no client_id", token({}, { client_id: undefined }), "malformed"],
+    ["sv as text", token({}, { sv: "9" }), "malformed"],
+    ["sv null", token({}, { sv: null }), "malformed"],
+    ["sv negative", token({}, { sv: -1 }), "malformed"],
+    ["sv with a fraction", token({}, { sv: 1.5 }), "malformed"],
+    ["sv greater than any mark", token({}, { sv: 2 ** 32 }), "malformed"],
+    ["act as text", token({}, { act: "support-1" }), "malformed"],
+    ["act null", token({}, { act: null }), "malformed"],
+    ["act without sub", token({}, { act: {} }), "malformed"],
+    ["act with an empty sub", token({}, { act: { sub: "" } }), "malformed"],
+    ["act of somebody whose own act is null", token({}, { act: { sub: "support-1", act: null } }), "malformed"],
   ])("%s", async (_, attack, reason) => {
     expect(await verdictOf(attack)).toBe(reason);
+  });
+
+  test.each([
+    { sv: 0 },
+    { sv: 2 ** 32 - 1 },
+    { act: { sub: "support-1" } },
+    { sv: 1, act: { sub: "agent-1", act: { sub: "support-1", iss: ISSUER } } },
+  ])("but not a token with %j", async (more) => {
+    expect(await verdictOf(token({}, more))).toBe("ok");
   });
 });
