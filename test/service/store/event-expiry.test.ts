@@ -5,8 +5,8 @@ import { TAGS, tagOfSession } from "../../../src/service/store/redis/partitions.
 import { createRedisStore } from "../../../src/service/store/redis/store.ts";
 import { startRedis } from "../../support/redis.ts";
 import { embeddedBackend, redisOptions } from "../../support/store/backends.ts";
-import { recordOf } from "../../support/store/event-records.ts";
-import { SECOND, sidOf, subject } from "../../support/store/sessions.ts";
+import { loginWith, recordOf } from "../../support/store/event-records.ts";
+import { SECOND, subject } from "../../support/store/sessions.ts";
 
 const cleanUp: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -18,7 +18,7 @@ test("the embedded store returns none that has expired, and removes them as othe
   cleanUp.push(() => backend.stop());
   const store = await backend.open();
   const user = subject();
-  const sid = sidOf(user);
+  const { sid } = await loginWith(store, user);
   await store.recordEvents([recordOf({ time: storeMs(1), type: "elevated", sid, subject: user })], 10 * SECOND);
   await backend.advance(9 * SECOND);
   expect(await store.events({ sid })).toHaveLength(1);
@@ -32,7 +32,7 @@ test("in Redis all keys of events expire when their time is over", async () => {
   const store = await createRedisStore(redisOptions(redis.url, { commandTimeoutMs: 5_000 }));
   cleanUp.push(() => store.close());
   const user = subject();
-  const sid = sidOf(user);
+  const { sid } = await loginWith(store, user);
   const revokedUntil = await store.revokeAll(storeMs(2), {});
   await store.recordEvents([recordOf({ time: storeMs(1), type: "elevated", sid, subject: user })], 60 * SECOND);
   await store.recordEvents([recordOf({ time: storeMs(1), type: "all_ended", revokedUntil })], 60 * SECOND);
