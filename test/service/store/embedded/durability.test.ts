@@ -32,14 +32,23 @@ function callsOf(step: string): readonly string[] {
 const isWrite = (call: string) => /pwrite64\(.*sessions\.db/.test(call);
 const isSync = (call: string) => /f(?:data)?sync\(.*sessions\.db/.test(call);
 
-test.each(["create", "reuse", "elevate", "update", "registerKey", "unbind", "end", "endOwned", "endAll", "evict"])(
-  "%s is synced before it is acknowledged",
-  (step) => {
-    const own = callsOf(step);
-    expect(own.findLastIndex(isWrite)).toBeGreaterThanOrEqual(0);
-    expect(own.findLastIndex(isSync)).toBeGreaterThan(own.findLastIndex(isWrite));
-  },
-);
+test.each([
+  "create",
+  "reuse",
+  "elevate",
+  "update",
+  "registerKey",
+  "unbind",
+  "end",
+  "endOwned",
+  "endAll",
+  "forget",
+  "evict",
+])("%s is synced before it is acknowledged", (step) => {
+  const own = callsOf(step);
+  expect(own.findLastIndex(isWrite)).toBeGreaterThanOrEqual(0);
+  expect(own.findLastIndex(isSync)).toBeGreaterThan(own.findLastIndex(isWrite));
+});
 
 test("a refresh is written, and waits for no disk: losing it heals", () => {
   const own = callsOf("rotate");

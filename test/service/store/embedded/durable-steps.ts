@@ -49,6 +49,7 @@ await step("endOwned", () => store.endOwned(second.sid, third.sid, "revoked_by_o
 await step("end", () => store.end(second.sid, "logout"));
 await store.create(newSession(user), nonce(), 10);
 await step("endAll", () => store.endAll(user, "revoked_subject"));
+await step("forget", () => store.forget(user));
 await store.create(newSession(user), nonce(), 10);
 await step("evict", () => store.create(newSession(user), nonce(), 1));
 await store.close();
