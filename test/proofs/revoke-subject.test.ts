@@ -74,7 +74,7 @@ const overlap = (a: SubjectOperation, b: SubjectOperation) => a.invokedAt < b.re
  */
 async function contendFor(ms: number, deployment: Deployment, { wantsUnknown = false } = {}) {
   const until = performance.now() + ms;
-  const counts = { subjects: 0, operations: 0, unknown: 0, ended: 0, races: { create: 0, refresh: 0 } };
+  const counts = { subjects: 0, operations: 0, updates: 0, unknown: 0, ended: 0, races: { create: 0, refresh: 0 } };
   const isEnough = () =>
     counts.ended > 0 &&
     Math.min(counts.races.create, counts.races.refresh) > 0 &&
@@ -91,6 +91,7 @@ async function contendFor(ms: number, deployment: Deployment, { wantsUnknown = f
       }
       counts.subjects++;
       counts.operations += history.length;
+      counts.updates += history.filter(({ input, output }) => input.verb === "update" && output === "live").length;
       counts.unknown += history.filter(({ output }) => output === undefined).length;
       for (const revocation of history) {
         if (revocation.input.verb !== "revokeSubject" || typeof revocation.output !== "number") continue;

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { startRedis } from "../support/redis.ts";
 import { type Service, scratch, spawnService, startService } from "../support/service.ts";
+import { admin, bearer, openAdmin } from "../support/sessions.ts";
 import { commitOf, releases } from "./releases.ts";
 import { followWith } from "./verifier.ts";
 
@@ -66,6 +67,17 @@ class Holder {
     return 200;
   }
 
+  /** Changes the audiences of the session, and makes its access tokens from before stale. */
+  async update(service: Service): Promise<number> {
+    const { sid, iss } = JSON.parse(Buffer.from(this.accessToken.split(".")[1] ?? "", "base64url").toString());
+    const response = await fetch(`${service.adminUrl}/v1/sessions/${sid}`, {
+      method: "PATCH",
+      headers: { authorization: `Bearer ${service.adminToken}`, "content-type": "application/json" },
+      body: JSON.stringify({ audiences: [iss, "b"], accessTokens: "ACCESS_TOKEN_POLICY_REFRESH" }),
+    });
+    return response.status;
+  }
+
   async logout(service: Service): Promise<number> {
     const headers = { authorization: `Bearer ${this.accessToken}` };
     return (await fetch(`${service.publicUrl}/v1/auth/logout`, { method: "DELETE", headers })).status;
@@ -87,13 +99,7 @@ const logIn = (service: Service, version: string) =>
 async function update(holders: Holder[], current: Service, old: Service, version: string): Promise<void> {
   const holder = holders.pop();
   assert(holder);
-  const sessionId = JSON.parse(Buffer.from(holder.accessToken.split(".")[1] ?? "", "base64url").toString()).sid;
-  const response = await fetch(`${current.adminUrl}/v1/sessions/${sessionId}`, {
-    method: "PATCH",
-    headers: { authorization: `Bearer ${current.adminToken}`, "content-type": "application/json" },
-    body: JSON.stringify({ audiences: ["http://127.0.0.1:8080", "b"], accessTokens: "ACCESS_TOKEN_POLICY_REFRESH" }),
-  });
-  assert.equal(response.status, 200);
+  assert.equal(await holder.update(current), 200);
   assert.equal(await holder.refresh(old), 500, `${version} cannot read the session`);
   assert.equal(await holder.refresh(current), 200, "the session lives on");
   assert.equal(await holder.logout(current), 200);
@@ -143,6 +149,18 @@ const ended = async (holders: readonly Holder[], service: Service) => {
     assert.equal(await holder.refresh(service), 401, "a logout is true on the other version");
 };
 
+/** Checks that a service of the release follows the revocation log past a mark: what ends is reported. */
+async function followed(service: Service): Promise<void> {
+  const holder = await Holder.login(service, "the last", {});
+  assert.equal(await holder.logout(service), 200);
+  const leaving = new AbortController();
+  const stream = openAdmin(service).stream(admin.watchRevocations, {}, bearer(service.adminToken), leaving.signal);
+  for await (const { revocations } of stream) {
+    if (revocations.some(({ reason }) => reason === "logout")) break;
+  }
+  leaving.abort();
+}
+
 /** Returns the number of the schema that a store has (src/service/store/embedded/schema.ts). */
 function schemaOf(dataDir: string): unknown {
   const db = new DatabaseSync(join(dataDir, "sessions.db"), { readOnly: true });
@@ -173,11 +191,13 @@ async function onEmbedded(version: string, tree: string): Promise<void> {
   await ended(leaving, current);
   for (const holder of later) assert.equal(await holder.logout(current), 200);
   const created = await logIn(current, version);
+  for (const holder of created.slice(0, 1)) assert.equal(await holder.update(current), 200);
   await current.stop();
   if (schemaOf(old.dataDir) === schema) {
     const back = await startService(env, tree);
     await eachRefreshes([...holders, ...created], back, `${version}, back on the same file`);
     await ended([...leaving, ...later], back);
+    await followed(back);
     await back.stop();
     const again = await startService(env);
     await eachRefreshes([...holders, ...created], again, "this version again");

@@ -203,6 +203,8 @@ describe.each(STORES)("on the %s store", (store) => {
     const updated = await patch(session, { claims: { role: "reader" }, accessTokens: "ACCESS_TOKEN_POLICY_REFRESH" });
     expect(updated).toMatchObject({ status: 200, body: { session: { claims: { role: "reader" }, etag: "1" } } });
     expect(await isActive(user.accessToken)).toBe(false);
+    const form = { method: "POST", headers: header(), body: new URLSearchParams({ token: user.accessToken }) };
+    expect(await (await fetch(`${service.adminUrl}/v1/oauth/introspect`, form)).json()).toEqual({ active: false });
     expect(await patch(session, { claims: {}, etag: "0" })).toMatchObject({
       status: 409,
       body: { error: { code: "E409_CONFLICT" } },
