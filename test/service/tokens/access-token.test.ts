@@ -523,3 +523,42 @@ describe("a token that is presented again", () => {
     }
   });
 });
+
+describe("a token that is made of another one", () => {
+  const tokens = tokensOf({ time: timeAt(() => NOW, 7_000) });
+  const session = someSession({ claims: '{"role":"editor","team":"a"}', version: 3 });
+  const token = claimsOf(tokens.verify(tokens.issue(session, NOW).token));
+  const narrowing = {
+    ...{ audience: "orders", clientId: "gateway", claims: ["role"], endsAt: session.absoluteExpiresAt },
+    ...{ act: undefined, cnf: undefined },
+  };
+  const narrowed = (change: object = {}): Readonly<Record<string, unknown>> => {
+    const { token: text, expiresAt } = tokens.narrow(token, NOW, { ...narrowing, ...change });
+    return { ...decodeJwt(text), expiresAt };
+  };
+  const wallSeconds = Math.floor((NOW + 7_000) / 1000);
+
+  test("has the session, version and creation time of the other, and of its claims those that are named", () => {
+    const { jti, ...rest } = narrowed();
+    expect(rest).toEqual({
+      ...{ iss: ISSUER, sub: "user-1", aud: "orders", sid: SID, sct: NOW, sv: 3, client_id: "gateway", role: "editor" },
+      ...{ iat: wallSeconds, exp: token.exp, expiresAt: token.exp * 1000 },
+    });
+    expect(jti).not.toBe(token.jti);
+  });
+
+  test("ends with the other, or when it is said to end, in whole seconds by the wall clock", () => {
+    expect(narrowed({ endsAt: storeMs(NOW + 30_999) }).exp).toBe(Math.floor((NOW + 37_999) / 1000));
+    expect(narrowed({ endsAt: storeMs(NOW + 10 * TTL) }).exp).toBe(token.exp);
+  });
+
+  test("names who acts and the key, whatever claims are kept", () => {
+    const own = { act: { sub: "agent" }, cnf: { jkt: "key" }, audience: ["a", "b"] };
+    const names = ["iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "act", "cnf", "nbf", "absent"];
+    const { iss, aud, exp, client_id, act, cnf, ...rest } = narrowed({ ...own, claims: names });
+    expect({ iss, aud, exp, client_id, act, cnf }).toEqual({
+      ...{ iss: ISSUER, aud: ["a", "b"], exp: token.exp, client_id: "gateway", act: own.act, cnf: own.cnf },
+    });
+    expect(Object.keys(rest).sort()).toEqual(["expiresAt", "iat", "jti", "sct", "sid", "sub", "sv"]);
+  });
+});

@@ -151,11 +151,6 @@ function targetOf(
 }
 
 /** Returns when the new token ends at the latest. */
-function endOf(
-  { maxLifetimeMs }: ExchangePolicy,
-  { idleExpiresAt, absoluteExpiresAt }: Session,
-  now: StoreMs,
-): StoreMs {
-  const end = earliest(idleExpiresAt, absoluteExpiresAt);
-  return maxLifetimeMs === undefined ? end : earliest(end, later(now, maxLifetimeMs));
+function endOf({ maxLifetimeMs }: ExchangePolicy, { idleExpiresAt }: Session, now: StoreMs): StoreMs {
+  return maxLifetimeMs === undefined ? idleExpiresAt : earliest(idleExpiresAt, later(now, maxLifetimeMs));
 }
