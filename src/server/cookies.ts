@@ -64,3 +64,18 @@ export function presentedBy(headers: Pick<Headers, "get">, refreshCookie: string
     mustRenew: proofs.length === 0 && marks.length > 0,
   };
 }
+
+const PREFIX = /^__(?:Host|Secure)-/;
+/** Cookies that are too long for one are sent in several: `name.0`, `name.1`. */
+const CHUNK = /\.\d{1,2}$/;
+
+/** Returns the cookies of another system that the service migrates (`MIGRATE_COOKIES`), as `presentedBy` returns credentials. */
+export function oldSessionOf(headers: Pick<Headers, "get">, names: readonly string[]) {
+  if (names.length === 0) return undefined;
+  const old = (headers.get("cookie") ?? "").split(";").filter((part) => {
+    const [name, value] = splitPair(part);
+    const whole = name.replace(CHUNK, "");
+    return value !== "" && [name, whole, whole.replace(PREFIX, "")].some((spelling) => names.includes(spelling));
+  });
+  return old.length === 0 ? undefined : { id: `migrate;${old.join(";")}`, mustRenew: false };
+}

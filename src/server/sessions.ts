@@ -1,5 +1,5 @@
 /** The session of a browser, for servers that render pages. */
-import { distinctValues, presentedBy, withSetCookies } from "./cookies.ts";
+import { distinctValues, oldSessionOf, presentedBy, withSetCookies } from "./cookies.ts";
 import { call, createRefresher } from "./refresh.ts";
 import { createRenewal } from "./renewal.ts";
 import { type Report, toSafeReport } from "./report.ts";
@@ -15,6 +15,8 @@ export type ServerSessionsOptions = {
   readonly accessCookie?: string;
   /** The `COOKIE_NAME` of the service. Default: `refresh_token`. */
   readonly refreshCookie?: string;
+  /** The `MIGRATE_COOKIES` of the service, whose sessions it continues. Default: none. */
+  readonly migrateCookies?: readonly string[];
   /** The `REUSE_INTERVAL` of the service, in ms. Default: 10 s. For a quarter of it, requests with the same token share one refresh. */
   readonly reuseIntervalMs?: number;
   /** A token that expires sooner than this is renewed, in ms. Default: 10 s. */
@@ -80,7 +82,7 @@ const FOR_BROWSERS = ["secure-session-registration", "secure-session-challenge"]
 export function createServerSessions(options: ServerSessionsOptions): ServerSessions {
   checkOptions(options);
   const { verifier, accessCookie = "access_token", refreshCookie = "refresh_token" } = options;
-  const { minValidityMs = 10_000, clock = Date.now } = options;
+  const { minValidityMs = 10_000, clock = Date.now, migrateCookies = [] } = options;
   const deps = {
     service: options.service.replace(/\/$/, ""),
     fetch: options.fetch ?? ((...given: Parameters<typeof fetch>) => fetch(...given)),
@@ -101,7 +103,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       const { headers } = request;
       const user = await presentedUser(headers);
       const isFresh = user.state === "active" && user.claims.exp * 1000 - clock() > minValidityMs;
-      const presented = presentedBy(headers, refreshCookie);
+      const presented = presentedBy(headers, refreshCookie) ?? oldSessionOf(headers, migrateCookies);
       if (isFresh || user.state === "unavailable" || !presented) return outcome(request, user);
       const unknown = user.state === "active" ? user : UNAVAILABLE;
       if (!mayRefresh(headers)) return outcome(request, unknown);

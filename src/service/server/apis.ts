@@ -86,7 +86,7 @@ export function createApis(deps: Deps): Apis {
   const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject, oauthEndpoints } = config;
   const creation = {
     ...{ sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject, oauthEndpoints },
-    ...{ audience, clock: systemClock },
+    ...{ audience, clock: systemClock, limitPolicies: () => policies.current.limits },
   };
   return {
     docsKey: signInKey,
@@ -111,7 +111,6 @@ export function createApis(deps: Deps): Apis {
     adminHandler: adminHandler(config, {
       ...common,
       ...creation,
-      limitPolicies: () => policies.current.limits,
       access,
       signIns: deps.signIns,
       signals: deps.signals,

@@ -235,6 +235,17 @@ describe.each(STORES)("on the %s store", (store) => {
     expect(await sessionsOf(service, subject)).toEqual([]);
   });
 
+  test("a limit on sessions holds for a session that is migrated, too", async () => {
+    const { subject, sid } = await logIn(service);
+    const limit = { maxSessions: 1, whenExceeded: "LIMIT_ACTION_REFUSE" };
+    const cookie = oldCookie({ subject, limit });
+    expect(await openPublic(service).call(refresh, {}, withCookie(cookie))).toMatchObject(refused);
+    expect((await sessionsOf(service, subject)).map(({ sessionId }) => sessionId)).toEqual([sid]);
+    const other = oldCookie({ subject, limit: { maxSessions: 1 } });
+    expect(await openPublic(service).call(refresh, {}, withCookie(other))).toMatchObject({ ok: true });
+    expect((await sessionsOf(service, subject)).map(({ sessionId }) => sessionId)).not.toContain(sid);
+  });
+
   test("a session of an application that ends with the browser does so here", async () => {
     const cookie = oldCookie({ subject: somebody(), persistent: false });
     const response = await openPublic(service).call(refresh, {}, withCookie(cookie));

@@ -41,6 +41,8 @@ const pick = fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrar
 const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");
 const R = REUSE_INTERVAL;
 const IDLE = 240 * SECOND;
+/** How long an id leads to one session, in ms: longer than a session and its marker. */
+const CLAIM = 4 * IDLE + MARKER_LIFE;
 /** The life of a device cookie, in ms. */
 const LIFE = 3 * R;
 
@@ -66,6 +68,8 @@ const step = fc.oneof(
       transport: fc.constantFrom(undefined, undefined, "cookie" as const, "token" as const),
       proof: fc.option(fc.nat(3)),
       agent: fc.constantFrom("", "Firefox", "Chrome"),
+      /** Which id that leads to one session is used; null for an id that no other session has. */
+      once: fc.option(fc.nat(1), { freq: 1 }),
     }),
   },
   {
@@ -206,6 +210,7 @@ async function play(history: readonly Step[]): Promise<void> {
   const clientId = subject("history");
   const sids: SessionId[] = [sidOf(users[0] ?? "")]; // The first id belongs to no session.
   const tokens = new Map<SessionId, PresentedToken[]>();
+  const onceIds = new Map<string, SessionId>();
   const user = (pick: number) => users[pick % users.length] ?? "";
   const sid = (pick: number) => sids.at(-1 - (pick % sids.length)) ?? sidOf("");
   const all = async <T>(expected: T, ask: (store: SessionStore) => Promise<T>) => {
@@ -234,6 +239,18 @@ async function play(history: readonly Step[]): Promise<void> {
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
         const given = [session, first, step.cap, replaces] as const;
         const { limit } = step;
+        if (step.once !== null) {
+          const claimed = `${user(step.user)} ${step.once}`;
+          const id = onceIds.get(claimed) ?? session.sid;
+          onceIds.set(claimed, id);
+          const once = [CLAIM, limit ?? undefined, { ...session, sid: id }, first, step.cap] as const;
+          const expected = model.createOnce(...once);
+          await all(expected, (store) => store.createOnce(...once));
+          if (!expected.ok || !expected.isNew) break;
+          sids.push(id);
+          tokens.set(id, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
+          break;
+        }
         if (limit === null) await all(model.create(...given), (store) => store.create(...given));
         else await all(model.createWithin(limit, ...given), (store) => store.createWithin(limit, ...given));
         sids.push(session.sid);

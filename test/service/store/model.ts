@@ -24,6 +24,7 @@ import {
   seenBy,
 } from "../../../src/service/session/model.ts";
 import type {
+  CreateOnceOutcome,
   CreateOutcome,
   CreateWithinOutcome,
   ElevateOutcome,
@@ -52,6 +53,7 @@ export class ModelStore {
   readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
   readonly log: Revocation[] = [];
   readonly marks: StaleMark[] = [];
+  readonly #claims = new Map<SessionId, StoreMs>();
   now = storeMs(0);
   #endedUntil = storeMs(0);
 
@@ -109,6 +111,28 @@ export class ModelStore {
     }
     const { evicted, ...created } = this.create(session, childNonce, cap, replaces);
     return { ok: true, ...created, evicted: [...ended, ...evicted], newDevice };
+  }
+
+  createOnce(
+    claimMs: number,
+    limit: SessionLimit | undefined,
+    session: NewSession,
+    childNonce: string,
+    cap: number,
+  ): CreateOnceOutcome {
+    const { sid } = session;
+    const found = this.#live(sid);
+    if (found !== undefined) {
+      return { ok: true, isNew: false, session: found.session, rotation: found.state, evicted: [] };
+    }
+    if (this.now < (this.#claims.get(sid) ?? 0)) return { ok: false, reason: "ended" };
+    const created = limit
+      ? this.createWithin(limit, session, childNonce, cap)
+      : { ok: true as const, ...this.create(session, childNonce, cap) };
+    if (!created.ok) return created;
+    this.#claims.set(sid, later(this.now, claimMs));
+    const { session: stored, evicted } = created;
+    return { ok: true, isNew: true, session: stored, rotation: firstState(childNonce), evicted };
   }
 
   rotate(

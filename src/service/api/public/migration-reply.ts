@@ -14,13 +14,15 @@ import type { OldSession } from "../../session/migration/migrate.ts";
 import type { ClientData } from "../../session/model.ts";
 import { type AccessCookieDeps, requireAccessCookie } from "../admin/access-cookie.ts";
 import { type WantedDeps, wantedSession } from "../admin/create-session.ts";
+import type { SessionAdminServiceDeps } from "../admin/deps.ts";
+import { limitFor } from "../admin/session-limit.ts";
 import { jsonOptions } from "../connect-options.ts";
 import { explainUnknownField } from "../errors/unknown-field.ts";
 import { prepareRules } from "../rules/violations.ts";
 
-export type ReplyDeps = WantedDeps & AccessCookieDeps;
+export type ReplyDeps = WantedDeps & AccessCookieDeps & Pick<SessionAdminServiceDeps, "limitPolicies">;
 
-type Read = { readonly ok: true; readonly wanted: OldSession["wanted"]; readonly id: string | undefined };
+type Read = Pick<OldSession, "wanted" | "limit"> & { readonly ok: true; readonly id: string | undefined };
 type Failed = Extract<Reply, { readonly reason: "failed" }>;
 
 const MAX_USER_AGENT = 512;
@@ -37,11 +39,10 @@ export function readReply(deps: ReplyDeps, body: string, client: ClientData): Re
     const violations = violationsOf?.(request) ?? [];
     if (violations.length > 0) throw invalidFields(violations);
     if (request.replacesSessionId !== "") throw invalidRequest("replaces_session_id", "is for logins");
-    if (request.limit !== undefined) throw invalidRequest("limit", "is for logins");
     if (request.transport === Transport.TOKEN) throw invalidRequest("transport", "is for cookies here");
     const wanted = wantedSession(deps, request);
     requireAccessCookie(deps, wanted);
-    return { ok: true, wanted, id };
+    return { ok: true, wanted, limit: limitFor(request.limit, deps.limitPolicies(), wanted), id };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return { ok: false, reason: "failed", fault: error.message };

@@ -118,7 +118,7 @@ export function createMigration(deps: MigrationDeps): Migration {
 const BUSY: Failed = { ok: false, reason: "failed", fault: "busy" };
 
 function isRefused(result: Result): boolean {
-  return !result.ok && (result.reason === "unknown" || result.reason === "ended");
+  return !result.ok && ["unknown", "ended", "session_limit"].includes(result.reason);
 }
 
 async function ask(deps: MigrationDeps, old: OldCookies, context: HandlerContext): Promise<Result> {
@@ -133,7 +133,8 @@ async function ask(deps: MigrationDeps, old: OldCookies, context: HandlerContext
     else reports.onResult("refused");
     return read;
   }
-  const result = await migrate(deps, { wanted: read.wanted, id: read.id ?? old.id, cookieName: old.name }, requester);
+  const { wanted, limit, id = old.id } = read;
+  const result = await migrate(deps, { wanted, limit, id, cookieName: old.name }, requester);
   if (result.ok) reports.onResult(result.isNew ? "migrated" : "repeated");
   else if (isRefused(result)) reports.onResult("refused");
   return result;

@@ -96,8 +96,8 @@ async function createIn(
 }
 
 /** Records a session that a limit refused. The attempt does not count. */
-function recordRefusal(
-  { createLimit, audit }: Deps,
+export function recordRefusal(
+  { createLimit, audit }: CreateLimit,
   { subject, clientId }: Pick<NewSession, "subject" | "clientId">,
   { scope, maxSessions }: SessionLimit,
   requester: Requester,

@@ -6,7 +6,8 @@
  * of this service. A request that was sent before then has to try again. Later, and after the session has ended, the old session counts
  * for nothing: a logout stays a logout, although the browser may still present the old cookie.
  */
-import { type CreateLimit, withinLimit } from "../admin/create.ts";
+import { type CreateLimit, recordRefusal, withinLimit } from "../admin/create.ts";
+import type { SessionLimit } from "../admin/limit.ts";
 import type { Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
@@ -38,6 +39,7 @@ export type MigrateDeps = CreateLimit & {
 /** A session of another system, and what the session of this service shall be. */
 export type OldSession = {
   readonly wanted: Omit<NewSession, "sid">;
+  readonly limit: SessionLimit | undefined;
   /** Identifies the old session, for all its life. */
   readonly id: string;
   /** The name of the cookie that presented it. */
@@ -54,30 +56,37 @@ export type Migrated = {
   readonly secondsLeft: number;
 };
 
-/** `ended`: the new session has ended, or the browser has its cookie. `in_use`: its cookie was used a moment ago, so the browser has it. */
-export type NotMigrated = { readonly ok: false; readonly reason: "ended" | "in_use" };
+/**
+ * `ended`: the new session has ended, or the browser has its cookie. `in_use`: its cookie was used a moment ago, so the browser has it.
+ * `session_limit`: the limit on the sessions of the subject refuses another one.
+ */
+export type NotMigrated = { readonly ok: false; readonly reason: "ended" | "in_use" | "session_limit" };
 
 /** Creates the session, or finds the one that was created before. @throws StoreUnavailable */
 export async function migrate(
   deps: MigrateDeps,
-  { wanted, id, cookieName }: OldSession,
+  { wanted, limit, id, cookieName }: OldSession,
   from: Requester,
 ): Promise<Migrated | NotMigrated | Limited> {
   const { store, audit, maxSessionsPerSubject } = deps;
-  const requester: Requester = { ...from, address: () => from.address(), adminName: MIGRATION };
+  const requester = asMigration(from);
   const { subject } = wanted;
   const sid = deps.sessionIdOf(subject, id);
   const result = await withinLimit(deps, subject, requester, () =>
     store.createOnce(
       CLAIM_MS,
-      undefined,
+      limit,
       { ...wanted, sid },
       deps.random.nonce(),
       maxSessionsPerSubject,
       originOf(requester),
     ),
   );
-  if (!result.ok) return result.reason === "refused" ? { ok: false, reason: "ended" } : result;
+  if (!result.ok) {
+    if (result.reason !== "refused") return result;
+    if (limit !== undefined) recordRefusal(deps, wanted, limit, requester);
+    return { ok: false, reason: "session_limit" };
+  }
   const { session, rotation, isNew } = result;
   const now = store.now(sid);
   if (rotation.generation > 0) {
@@ -103,4 +112,10 @@ export async function migrate(
     }),
     secondsLeft: secondsLeft(session.idleExpiresAt, now),
   };
+}
+
+/** Returns the requester with the name under which the audit has migrations. */
+function asMigration(from: Requester): Requester {
+  const ids = from.correlation?.();
+  return { address: () => from.address(), adminName: MIGRATION, ...(ids && { correlation: () => ids }) };
 }
