@@ -49,7 +49,7 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
   const shared = (verb: Verb): string => {
     if (verb === "rotate") return partition + onDemand(sessions, blocks) + window;
     const subjects = OF_SUBJECTS.has(verb) ? readLua("subject") : "";
-    const limit = verb === "create" ? readLua("limit") : "";
+    const limit = verb === "create" ? limitsOnDemand(readLua("limit")) : "";
     return partition + sessions + subjects + (OF_BLOCKS.has(verb) ? blocks : "") + limit + window;
   };
   const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared(verb))]);
@@ -60,6 +60,10 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
 function onDemand(sessions: string, blocks: string): string {
   return `local function session_functions()\n${sessions}return marked, ends_with_subject, close, unindex\nend
 local function block_function()\n${blocks}return block_at\nend\n`;
+}
+
+function limitsOnDemand(limit: string): string {
+  return `local function limit_functions()\n${limit}return live_sessions, take_excess, group_of, in_group\nend\n`;
 }
 
 function script(name: string, shared: string): Script {

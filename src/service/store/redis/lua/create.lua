@@ -45,6 +45,9 @@ local function is_new_device()
 end
 local new = ARGV[15] == '' and is_new_device() and 'new' or ''
 
+-- Of how many sessions, the oldest, the least recently used one ends. So the work does not grow with the number of sessions.
+local WINDOW = 64
+
 -- Ends sessions for the cap or the limit.
 local evicted = {}
 local function evict(sessions)
@@ -66,41 +69,43 @@ local function reply_evicted(reply)
   return reply
 end
 
--- Makes room within the limit. Returns the reply with which the script ends; nil if the session may be created.
-local function apply_limit(scope, most, action)
-  if sids and #sids < most * ID then return nil end
-  local group = group_of(struct.pack(HEAD, ARGV[11], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. ARGV[7], scope)
-  if old and subject_of(old) == subject and group_of(old, scope) == group then return nil end
-  local known, entries = sids, {}
-  if not sids then
-    local from = ARGV[16] == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(ARGV[16], 1, ENTRY)
-    entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
-    local added = {}
-    for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
-    known = string.sub(ARGV[16], ENTRY + 1) .. table.concat(added)
-  end
-  local counted = in_group(live_sessions(partition, known, now), scope, group)
-  local is_all, window = #entries < MOST, action == 'end_oldest' and 1 or WINDOW
-  if not is_all and #counted < most + window then
-    local found = { entries[#entries] }
-    for _, session in ipairs(counted) do found[#found + 1] = session.sid end
-    return { 'more', table.concat(found), '' }
-  end
-  local excess = #counted - most + 1
-  if excess <= 0 then return nil end
-  if action == 'refuse' then
-    local reply = { 'refused', '', '' }
-    for _, session in ipairs(take_excess(counted, MOST_LISTED, WINDOW)) do
-      reply[#reply + 1], reply[#reply + 2] = session.sid, session.record
-    end
-    return reply
-  end
-  -- The last sessions of a part of the list are not ended, since later ones may be among the oldest by then.
-  local ending = math.min(excess, MOST, is_all and excess or #counted - window + 1)
-  evict(take_excess(counted, ending, window))
-  return (ending < excess or not is_all) and reply_evicted({ 'again', '', new }) or nil
-end
 if ARGV[14] ~= '' then
+  -- Makes room within the limit. Returns the reply with which the script ends; nil if the session may be created.
+  local function apply_limit(scope, most, action)
+    local MOST_LISTED = 10 -- how many live sessions a refusal lists
+    if sids and #sids < most * ID then return nil end
+    local live_sessions, take_excess, group_of, in_group = limit_functions()
+    local group = group_of(struct.pack(HEAD, ARGV[11], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. ARGV[7], scope)
+    if old and subject_of(old) == subject and group_of(old, scope) == group then return nil end
+    local known, entries = sids, {}
+    if not sids then
+      local from = ARGV[16] == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(ARGV[16], 1, ENTRY)
+      entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
+      local added = {}
+      for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
+      known = string.sub(ARGV[16], ENTRY + 1) .. table.concat(added)
+    end
+    local counted = in_group(live_sessions(partition, known, now), scope, group)
+    local is_all, window = #entries < MOST, action == 'end_oldest' and 1 or WINDOW
+    if not is_all and #counted < most + window then
+      local found = { entries[#entries] }
+      for _, session in ipairs(counted) do found[#found + 1] = session.sid end
+      return { 'more', table.concat(found), '' }
+    end
+    local excess = #counted - most + 1
+    if excess <= 0 then return nil end
+    if action == 'refuse' then
+      local reply = { 'refused', '', '' }
+      for _, session in ipairs(take_excess(counted, MOST_LISTED, WINDOW)) do
+        reply[#reply + 1], reply[#reply + 2] = session.sid, session.record
+      end
+      return reply
+    end
+    -- The last sessions of a part of the list are not ended, since later ones may be among the oldest by then.
+    local ending = math.min(excess, MOST, is_all and excess or #counted - window + 1)
+    evict(take_excess(counted, ending, window))
+    return (ending < excess or not is_all) and reply_evicted({ 'again', '', new }) or nil
+  end
   local scope, most, action = string.match(ARGV[14], '^(%S+) (%d+) (%S+)$')
   local reply = apply_limit(scope, tonumber(most), action)
   if reply then return reply end
@@ -112,6 +117,7 @@ if not sids then
   local excess = redis.call('ZLEXCOUNT', many, from, '+') - (replaced and 1 or 0) - cap + 1
   if excess > 0 then
     if now >= tonumber(redis.call('GET', clean) or 0) then return reply_evicted({ 'sweep', '', new }) end
+    local live_sessions, take_excess = limit_functions()
     local most = math.min(excess, MOST - WINDOW)
     local oldest, lost, listed = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, most + WINDOW), {}, {}
     for k, entry in ipairs(oldest) do oldest[k], lost[string.sub(entry, -ID)] = string.sub(entry, -ID), entry end
@@ -149,6 +155,7 @@ end
 if sids and #sids < math.min(cap, MOST) * ID then
   sids = drop_expired(sids)
 elseif sids then
+  local live_sessions, take_excess = limit_functions()
   local kept, listed = live_sessions(partition, sids, now), {}
   for k, session in ipairs(kept) do listed[k] = session.sid end
   sids = table.concat(listed)

@@ -1,10 +1,5 @@
--- The functions in this file decide which sessions end when a subject has more than it may have. Only create.lua has them.
-
--- Of how many sessions, the oldest, the least recently used one ends. So the work does not grow with the number of sessions.
-local WINDOW = 64
-
--- How many live sessions a refusal lists.
-local MOST_LISTED = 10
+-- The functions in this file decide which sessions end when a subject has more than it may have. Only create.lua has them, and defines them
+-- only when it needs them (scripts.ts).
 
 -- Returns which sessions of a list of ids without separators are live, in the same order: each { sid, record, used }, where `used` is the
 -- time of the last refresh or the creation.
