@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { ClientKind } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { openContext } from "../../../support/browser-context.ts";
 import { launchChromium } from "../../../support/chromium.ts";
@@ -232,6 +233,15 @@ test("a device without a user agent has the name that its login gave", async () 
   await find(subject);
   await page.getByRole("rowheader", { name: "kitchen radio", exact: true }).waitFor();
   await page.getByRole("button", { name: "End the session on kitchen radio" }).waitFor();
+});
+
+test("the kind of client is beside the name of the device", async () => {
+  const subject = somebody();
+  const client = { userAgent: "curl/8.5.0", displayName: "build", kind: ClientKind.CLI };
+  await logIn(service, { subject, client });
+  await signIn();
+  await find(subject);
+  await page.getByRole("rowheader", { name: "curl · build · command line" }).waitFor();
 });
 
 test("what clients and users wrote is text, whatever it is", async () => {

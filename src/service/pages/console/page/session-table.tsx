@@ -61,7 +61,8 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
         <th scope="row">
           <Given text={device} />
           <span class="soft">
-            <Beside text={[nameBeside(client), kindOf(client)].filter((text) => text !== "").join(", ")} />
+            <Beside text={nameBeside(client)} />
+            <Beside text={kindOf(client)} />
           </span>
         </th>
         {withSubject && (
