@@ -15,7 +15,7 @@ import { consoleFiles } from "./files.ts";
 import { isFromConsole } from "./origin.ts";
 import { createSignIns, type SignInRecords, type SignIns } from "./sign-ins.ts";
 
-const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions } =
+const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions, forgetSubject } =
   SessionAdminService.method;
 const { listSubscriptions, pauseSubscription, resumeSubscription, testSubscription } = SignalsAdminService.method;
 
@@ -27,7 +27,7 @@ const API = `${ROOT}/api`;
  */
 const CALLS = new Set(
   [
-    ...[getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions],
+    ...[getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions, forgetSubject],
     ...[listSubscriptions, pauseSubscription, resumeSubscription, testSubscription],
   ].map(({ parent, name }) => `/${parent.typeName}/${name}`),
 );

@@ -345,6 +345,22 @@ test("a response to an earlier question does not replace that to a later one", a
   expect(await page.title()).toBe("Session console");
 });
 
+test("a user is forgotten after a confirmation", async () => {
+  const { subject, users } = await aUser();
+  await signIn(FULL);
+  await find(subject);
+  await page.getByRole("button", { name: "Forget user" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("is signed out on all devices").waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Forget user" }).click();
+  await dialog.getByRole("button", { name: "Forget user" }).click();
+  await page.getByText("The user is forgotten").waitFor();
+  await page.getByText("No live sessions of this user").waitFor();
+  await until(async () => expect(await page.locator(".timeline li").count()).toBe(0));
+  expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(false);
+});
+
 test("without the scopes, what is not allowed is disabled and says why", async () => {
   const { subject } = await aUser();
   await signIn(READER);
@@ -354,6 +370,7 @@ test("without the scopes, what is not allowed is disabled and says why", async (
   await end.waitFor();
   expect(await end.isDisabled()).toBe(true);
   expect(await end.getAttribute("title")).toBe("Needs the scope sessions:revoke");
+  expect(await page.getByRole("button", { name: "Forget user" }).count()).toBe(0);
   expect(await page.getByRole("button", { name: "End the session on Firefox on Linux" }).isDisabled()).toBe(true);
   await screenshot("reader");
   await page.getByRole("link", { name: "Live" }).click();

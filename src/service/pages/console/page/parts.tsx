@@ -101,6 +101,8 @@ export function Headings({ names, children }: HeadingsProps) {
 type ConfirmProps = {
   readonly title: string;
   readonly action: string;
+  /** What the button shows while the action runs. */
+  readonly doing?: string;
   readonly busy: boolean;
   readonly error: unknown;
   readonly onConfirm: () => void;
@@ -109,7 +111,16 @@ type ConfirmProps = {
 };
 
 /** Asks for a confirmation before an action that cannot be undone. The browser keeps the focus inside the dialog, and Escape cancels. */
-export function Confirm({ title, action, busy, error, onConfirm, onCancel, children }: ConfirmProps) {
+export function Confirm({
+  title,
+  action,
+  doing = "Ending…",
+  busy,
+  error,
+  onConfirm,
+  onCancel,
+  children,
+}: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   // The browser closes the dialog, and moves the focus back to where it was.
@@ -124,7 +135,7 @@ export function Confirm({ title, action, busy, error, onConfirm, onCancel, child
           Cancel
         </button>
         <button type="button" class="danger" disabled={busy} onClick={onConfirm}>
-          {busy ? "Ending…" : action}
+          {busy ? doing : action}
         </button>
       </div>
     </dialog>

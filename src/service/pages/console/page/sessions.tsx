@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Session } from "../../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Me } from "./api.ts";
 import { type Asked, EndSessions } from "./end-sessions.tsx";
+import { ForgetUser } from "./forget-user.tsx";
 import { Empty, Forbidden, Given, Loading, Problem } from "./parts.tsx";
 import { addressOf, EMPTY_FILTER, type Filter, SearchForm } from "./search.tsx";
 import { SessionTable } from "./session-table.tsx";
@@ -15,6 +16,7 @@ type Props = { readonly me: Me; readonly wanted: string };
 export function SessionsView({ me, wanted }: Props) {
   const [filter, setFilter] = useState<Filter>(EMPTY_FILTER);
   const [asked, setAsked] = useState<Asked>();
+  const [isForgetting, setForgetting] = useState(false);
   const [message, setMessage] = useState("");
   const [changes, setChanges] = useState(0);
   const mayRead = me.scopes.includes("sessions:read");
@@ -25,6 +27,12 @@ export function SessionsView({ me, wanted }: Props) {
   const ended = (count: number, what: string) => {
     setAsked(undefined);
     setMessage(count === 0 ? "Nothing to end: it had ended already." : `${what} ended.`);
+    setChanges((n) => n + 1);
+    load();
+  };
+  const forgotten = (what: string) => {
+    setForgetting(false);
+    setMessage(what);
     setChanges((n) => n + 1);
     load();
   };
@@ -42,6 +50,7 @@ export function SessionsView({ me, wanted }: Props) {
           found={error === undefined ? found : undefined}
           mayEnd={mayEnd}
           onEndAll={() => setAsked({ all: true, sessions: list })}
+          onForget={me.scopes.includes("subjects:forget") ? () => setForgetting(true) : undefined}
         />
         {error !== undefined && <Problem error={error} retry={() => load()} />}
         {error === undefined && found === undefined && <Loading what="Looking for sessions…" />}
@@ -57,6 +66,7 @@ export function SessionsView({ me, wanted }: Props) {
         )}
       </section>
       {subject !== "" && <Timeline key={`${changes} ${subject}`} subject={subject} changed={changes > 0} live={list} />}
+      {isForgetting && <ForgetUser subject={subject} onDone={forgotten} onCancel={() => setForgetting(false)} />}
       {asked !== undefined && (
         <EndSessions
           asked={asked}
@@ -75,9 +85,11 @@ type HeadingProps = {
   readonly found: Found | undefined;
   readonly mayEnd: boolean;
   readonly onEndAll: () => void;
+  /** Undefined if the admin token does not allow it. */
+  readonly onForget: (() => void) | undefined;
 };
 
-function Heading({ subject, found, mayEnd, onEndAll }: HeadingProps) {
+function Heading({ subject, found, mayEnd, onEndAll, onForget }: HeadingProps) {
   const count = found?.sessions.length ?? 0;
   const isUser = subject !== "" && found?.byId !== true;
   return (
@@ -97,6 +109,11 @@ function Heading({ subject, found, mayEnd, onEndAll }: HeadingProps) {
             </p>
           )}
         </div>
+        {isUser && onForget !== undefined && (
+          <button type="button" class="danger" onClick={onForget}>
+            Forget user
+          </button>
+        )}
         {isUser && count > 0 && (
           <button
             type="button"
