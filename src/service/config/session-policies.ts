@@ -9,7 +9,7 @@ const ACTIONS = ["END_LEAST_RECENTLY_USED", "END_OLDEST", "REFUSE"] as const;
 const MAX_LIMIT = 100;
 
 /** How many sessions of a subject are allowed, and for which new sessions that counts: all, or those that match a condition. */
-export type LimitPolicy = {
+type LimitPolicy = {
   readonly clientId: string | undefined;
   readonly clientKind: Lowercase<(typeof KINDS)[number]> | undefined;
   readonly limit: {

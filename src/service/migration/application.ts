@@ -18,7 +18,7 @@ type Options = {
 };
 
 /** The type of the token that proves who asks. It is none that verifiers accept (RFC 8725 section 3.11). */
-export const TYP = "migration+jwt";
+const TYP = "migration+jwt";
 const LIFE_SECONDS = 60;
 const DEADLINE_MS = 2_000;
 /** How many connections are open at most. The connections are not kept, because a closed one would cost a user an attempt. */

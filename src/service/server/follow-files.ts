@@ -11,7 +11,7 @@ const KEY_RING_GONE =
   "without the file would log everybody out";
 
 /** The files that the service follows while it runs. */
-export type FollowedFiles = {
+type FollowedFiles = {
   readonly ring: KeyRing;
   readonly access: FollowedAdminAccess;
   readonly eventKeys: EventKeyFile | undefined;

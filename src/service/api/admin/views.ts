@@ -37,7 +37,7 @@ export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationRea
   expired: RevocationReason.EXPIRED,
 };
 
-export const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEventType } = {
+const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEventType } = {
   created: SessionEventType.CREATED,
   ended: SessionEventType.ENDED,
   elevated: SessionEventType.ELEVATED,
