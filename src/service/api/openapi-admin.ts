@@ -52,7 +52,9 @@ const EXAMPLES = {
 const error = {
   type: "object",
   required: ["code"],
-  description: "A Connect error. `details` has an `auth.v1.ErrorDetail` with a stable code.",
+  description:
+    "A Connect error. `details` has an `auth.v1.ErrorDetail` with a stable code; that of `E429_SESSION_LIMIT` also an " +
+    "`auth.admin.v1.SessionLimitExceeded`, whose JSON is in `debug`.",
   properties: {
     code: { type: "string", description: "Such as `invalid_argument` or `unavailable`." },
     message: { type: "string", description: "For people; it may change." },
