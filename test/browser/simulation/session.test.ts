@@ -554,6 +554,23 @@ describe("whose token it is", () => {
     expect(tab.session.snapshot.claims?.sid).toBe(sid);
   });
 
+  test.each([
+    ["continues", "active", 1],
+    ["refuses", "ended", 2],
+  ])(
+    "a hint cookie that an application sets for a session that the service then %s lets the tabs ask for it",
+    async (what, state, refreshes) => {
+      const here = world();
+      if (what === "refuses") here.revoke();
+      here.oldHint = "migrate";
+      const tabs = [here.open(HINT), here.open(HINT)];
+      for (const tab of tabs) tab.session.subscribe(() => {});
+      await here.run(5_000);
+      expect(tabs.map((tab) => tab.session.snapshot.state)).toEqual([state, state]);
+      expect(here.refreshes).toBe(refreshes);
+    },
+  );
+
   test("a frame that may not read cookies asks the service", async () => {
     const here = world();
     here.sandboxed = true;

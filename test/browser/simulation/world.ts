@@ -46,6 +46,8 @@ export class World {
   lagMs = 0;
   /** The session that the cookie names; undefined when nobody is signed in. */
   signedIn: string | undefined = "s0";
+  /** A hint cookie that the application has set for a session of another system. The next successful refresh replaces it. */
+  oldHint: string | undefined;
   /** The size and the content type of each request to the API. For a form, the content type contains its boundary. */
   readonly bodies: { readonly size: number; readonly type: string }[] = [];
   /** Returns whether a request is lost before it reaches the service. */
@@ -210,7 +212,8 @@ export class World {
         },
         get cookie() {
           if (world.sandboxed) throw new DOMException("sandboxed", "SecurityError");
-          const own = world.signedIn ? ["a=b", `session_hint=${world.signedIn}`] : ["a=b"];
+          const hint = world.oldHint ?? world.signedIn;
+          const own = hint ? ["a=b", `session_hint=${hint}`] : ["a=b"];
           return [...world.planted, ...own].join("; ");
         },
       },
@@ -310,6 +313,7 @@ export class World {
     }
     let response: Response;
     if (pathname === "/v1/auth/refresh") {
+      if (this.signedIn !== undefined) this.oldHint = undefined;
       this.refreshes++;
       this.refreshedAtMs.push(this.nowMs);
       response = this.signedIn === undefined ? refused() : Response.json({ data: { accessToken: this.#mint() } });
