@@ -32,11 +32,15 @@ export type AuditEvent =
       readonly maxSessions: number;
     }
   | (OfSession & { readonly event: "session_renewed"; readonly outcome: Exclude<RotationOutcome, "reuse"> })
-  /** An access token was exchanged for one that can do less. `actor` is who acts for the subject, if anybody does. */
+  /**
+   * An access token was exchanged for one that can do less. `actor` is who acts for the subject, if anybody does, and `formerActors` are
+   * those for whom the actor acts in turn, such as a member of support that uses the session.
+   */
   | (OfSession & {
       readonly event: "token_exchanged";
       readonly audiences: readonly string[];
       readonly actor?: string | undefined;
+      readonly formerActors?: readonly string[];
     })
   | {
       readonly event: "session_ended";

@@ -181,7 +181,7 @@ test("an actor is named in act, before those that acted before", async () => {
   expect(once.all.act).toEqual({ sub: "agent-1" });
   const { result, events } = await exchangeWith({ subject: once, actor: second });
   expect(result.ok && read(result.accessToken.token).all.act).toEqual({ sub: "robot", act: { sub: "agent-1" } });
-  expect(events).toMatchObject([{ event: "token_exchanged", actor: "robot" }]);
+  expect(events).toMatchObject([{ event: "token_exchanged", actor: "robot", formerActors: ["agent-1"] }]);
   expect((await narrowed({ subject: once })).all.act).toEqual({ sub: "agent-1" });
 });
 

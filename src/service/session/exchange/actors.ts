@@ -15,3 +15,8 @@ export function readActors(claim: unknown, most = MAX_ACTORS): Actors | undefine
   const former = readActors(act, most - 1);
   return former && { sub, act: former };
 }
+
+/** Returns the names of those that act, the one that acts for the others first. */
+export function namesOfActors(actors: Actors | undefined): readonly string[] {
+  return actors === undefined ? [] : [actors.sub, ...namesOfActors(actors.act)];
+}

@@ -6,7 +6,7 @@ import { type Audience, audiencesOf, type Session } from "../model.ts";
 import type { AccessClaims, AccessToken, AccessTokens, Found, RateLimit, SessionStore } from "../ports.ts";
 import { earliest, later, type StoreMs } from "../time.ts";
 import { isStale } from "../version.ts";
-import { type Actors, MAX_ACTORS, readActors } from "./actors.ts";
+import { type Actors, MAX_ACTORS, namesOfActors, readActors } from "./actors.ts";
 import { audienceFor } from "./audiences.ts";
 import { type ExchangePolicy, mayAct } from "./policy.ts";
 
@@ -82,7 +82,9 @@ export async function exchange(
     endsAt: endOf(policy, session, now),
   });
   const audiences = audiencesOf(audience);
-  deps.audit({ event: "token_exchanged", sid, subject: sub, audiences, actor: actors?.sub }, requester);
+  const [actor, ...former] = namesOfActors(actors);
+  const chain = former.length > 0 && { formerActors: former };
+  deps.audit({ event: "token_exchanged", sid, subject: sub, audiences, actor, ...chain }, requester);
   return { ok: true, accessToken, isKeyBound: proof !== undefined, now };
 }
 
