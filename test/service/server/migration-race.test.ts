@@ -8,6 +8,7 @@ import { startApplication, type TestApplication } from "../../support/migration/
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { type Service, startService, withKeys } from "../../support/service.ts";
 import { admin, bearer, message, openAdmin, openPublic, somebody, successor } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 
 const { refresh, logoutByCookie } = SessionService.method;
 const TOKEN = "t".repeat(40);
@@ -18,6 +19,12 @@ beforeAll(async () => {
   [application, redis] = await Promise.all([startApplication(), startRedis()]);
 });
 afterAll(() => Promise.all([application.stop(), redis.stop()]));
+
+/** Returns the error of a refresh with this cookie; `ok` if it is served. */
+async function codeOf(caller: Caller, cookie: string): Promise<string> {
+  const response = await caller.call(refresh, {}, { cookie });
+  return response.ok ? "ok" : String(response.code);
+}
 
 type Env = Readonly<Record<string, string>>;
 const PLACES: readonly (readonly [name: string, start: (env: Env) => Promise<Service[]>])[] = [
@@ -100,7 +107,7 @@ describe.each(PLACES)("%s", (_name, start) => {
       message(await two.call(refresh, {}, own));
       message(await one.call(logoutByCookie, {}, own));
       for (const caller of callers) {
-        expect(await caller.call(refresh, {}, { cookie })).toMatchObject({ ok: false, code: "E001_AUTH_FAILURE" });
+        await until(async () => expect(await codeOf(caller, cookie)).toBe("E001_AUTH_FAILURE"));
       }
       expect(await sessionsOf(subject)).toEqual([]);
     }
@@ -125,8 +132,9 @@ describe.each(PLACES)("%s", (_name, start) => {
       while (served < 5) await Promise.all([tab(), tab(), tab()]);
       application.reply(old, { subject });
       expect(await sessionsOf(subject)).toHaveLength(1);
-      message(await callers[0].call(logoutByCookie, {}, header()));
-      expect(await callers[1].call(refresh, {}, { cookie: old })).toMatchObject({ code: "E001_AUTH_FAILURE" });
+      // A busy machine may make the store or the application late: that is 503, and tried again.
+      await until(async () => message(await callers[0].call(logoutByCookie, {}, header())));
+      await until(async () => expect(await codeOf(callers[1], old)).toBe("E001_AUTH_FAILURE"));
     };
     await Promise.all(Array.from({ length: 20 }, browse));
   });
@@ -136,12 +144,11 @@ describe.each(PLACES)("%s", (_name, start) => {
     const subject = somebody();
     const old = `connect.sid=${randomUUID()}`;
     application.reply(old, { subject });
-    const before = application.asked.length;
     const migrated = await callers[0].call(refresh, {}, { cookie: old });
     expect(migrated.headers.getSetCookie().join()).not.toContain("connect.sid");
     const again = await callers[1].call(refresh, {}, { cookie: `refresh_token=${successor(migrated)}; ${old}` });
     message(again);
-    expect(application.asked.length - before).toBe(1);
+    expect(application.asked.filter(({ headers }) => headers.cookie === old)).toHaveLength(1);
     expect(await sessionsOf(subject)).toHaveLength(1);
   });
 });

@@ -286,7 +286,7 @@ describe.each(STORES)("on the %s store", (store) => {
     ["a redirect", (response) => response.writeHead(302, { location: application.url }).end(), "status_302"],
     ["no JSON", (response) => response.end("<html>"), "the reply is not a JSON object"],
     ["no object", (response) => response.end("null"), "the reply is not a JSON object"],
-    ["half an reply", (response) => response.write("{", () => response.destroy()), "unreachable"],
+    ["half a reply", (response) => response.write("{", () => response.destroy()), "unreachable"],
     ["a body that is too large", { subject: "a", acr: TOO_LARGE }, "too_large"],
     ["no subject", {}, "subject: value is required"],
     ["an unknown field", { subject: "a", rolle: "b" }, /^CreateSessionRequest has no field "rolle"/],

@@ -31,7 +31,7 @@ const violationsOf = prepareRules(SessionAdminServiceRules, SessionAdminService,
   SessionAdminService.method.createSession,
 );
 
-/** @param client what the request shows of the device, for an reply that says nothing of it */
+/** @param client what the request shows of the device, for a reply that says nothing of it */
 export function readReply(deps: ReplyDeps, body: string, client: ClientData): Read | Failed {
   try {
     const { id, request } = parse(body);
