@@ -48,7 +48,7 @@ function failures(table: typeof OAUTH_ERRORS, codes: readonly ErrorCode[], furth
   return { ...Object.fromEntries(described), default: failure(0, all) };
 }
 
-type Example = Readonly<Record<string, string>>;
+type Example = Readonly<Record<string, string | readonly string[]>>;
 
 const form = (
   message: string,
@@ -83,7 +83,7 @@ const EXCHANGE = {
   client_secret: "…",
   subject_token: "…",
   subject_token_type: "urn:ietf:params:oauth:token-type:access_token",
-  resource: "https://orders.example",
+  resource: ["https://orders.example"],
 };
 
 const GRANT_ERRORS = [UNSUPPORTED_GRANT_TYPE, ...PROOF_ERRORS, INVALID_TARGET, INVALID_SCOPE, UNAUTHORIZED_CLIENT];
