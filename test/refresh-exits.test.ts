@@ -50,9 +50,11 @@ test("every reason is in one row, and no row has another one", () => {
   expect(described.toSorted()).toEqual(expected.sort());
 });
 
-test("every error is an exit, but those of an unknown route and of an update", () => {
+test("every error is an exit, but those of an unknown route and of the admin API", () => {
   const exits = new Set(ROWS.map(({ exit }) => exit));
-  expect([...exits, "E404_NOT_FOUND", "E409_CONFLICT"].sort()).toEqual(Object.keys(ERRORS).sort());
+  expect(
+    [...exits, "E400_FAILED_PRECONDITION", "E404_NOT_FOUND", "E409_CONFLICT", "E429_SESSION_LIMIT"].sort(),
+  ).toEqual(Object.keys(ERRORS).sort());
 });
 
 test("a reason for the log alone is E001_AUTH_FAILURE for the client, and what is to be tried again is not", () => {

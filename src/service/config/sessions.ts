@@ -7,6 +7,7 @@ export function readSessions(read: Read, addFault: AddFault) {
     accessTokenTtlMs: read("ACCESS_TOKEN_TTL", duration(SECOND_MS, DAY_MS), 300 * SECOND_MS),
     sessionIdleTtlMs: read("SESSION_IDLE_TTL", duration(SECOND_MS, 3660 * DAY_MS), 14 * DAY_MS),
     sessionAbsoluteTtlMs: read("SESSION_ABSOLUTE_TTL", duration(SECOND_MS, 3660 * DAY_MS), 90 * DAY_MS),
+    actorSessionMaxMs: read("ACTOR_SESSION_MAX", duration(SECOND_MS, DAY_MS), 3600 * SECOND_MS),
     reuseIntervalMs: read("REUSE_INTERVAL", duration(0, 300 * SECOND_MS), 10 * SECOND_MS),
     lastSeen: read("LAST_SEEN", oneOf("off", "truncated", "full"), "off" as const),
     maxSessionsPerSubject: read("MAX_SESSIONS_PER_SUBJECT", integer(1, 10_000), 100),

@@ -83,9 +83,11 @@ export function createApis(deps: Deps): Apis {
   const [audience = issuer, ...others] = config.audiences ?? [];
   const streams = streamPlaceOf(deps);
   const common = { ...shared(deps), draining: draining.signal, stopping: stopping.signal };
-  const { sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject, oauthEndpoints } = config;
+  const { sessionIdleTtlMs, sessionAbsoluteTtlMs, actorSessionMaxMs, reuseIntervalMs } = config;
+  const { maxSessionsPerSubject, oauthEndpoints } = config;
   const creation = {
-    ...{ sessionIdleTtlMs, sessionAbsoluteTtlMs, reuseIntervalMs, maxSessionsPerSubject, oauthEndpoints },
+    ...{ sessionIdleTtlMs, sessionAbsoluteTtlMs, actorSessionMaxMs, reuseIntervalMs, maxSessionsPerSubject },
+    oauthEndpoints,
     ...{ audience, clock: systemClock, limitPolicies: () => policies.current.limits },
   };
   return {

@@ -2,7 +2,8 @@ import { steadyClock } from "../../platform/clock/steady.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Audit } from "../session/audit.ts";
-import { createExpiry, type Expiry } from "../session/endings/expiry.ts";
+import { createAttachedEndings } from "../session/endings/attached.ts";
+import { createExpiry } from "../session/endings/expiry.ts";
 import { EventRecorder } from "../session/events/record-events.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
@@ -38,8 +39,19 @@ export function openEventRecorder(
   });
 }
 
-export function openExpiry(store: Pick<SessionStore, "expire">, audit: Audit, log: Logger): Expiry {
+/** Ends the sessions that end by themselves: those that have expired, and those whose actors' sessions have ended. */
+export function openExpiry(
+  store: Pick<SessionStore, "expire" | "endAttached" | "onAttachedEnd">,
+  audit: Audit,
+  log: Logger,
+) {
   const onError = (err: unknown) =>
     log.warn({ event: "expiry_delayed", err }, "expired sessions cannot be looked for until the store responds");
-  return createExpiry({ store, audit, onError });
+  const expiry = createExpiry({ store, audit, onError });
+  const attached = createAttachedEndings({ store, audit, onError });
+  return {
+    async close(): Promise<void> {
+      await Promise.all([expiry.close(), attached.close()]);
+    },
+  };
 }

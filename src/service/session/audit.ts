@@ -46,6 +46,7 @@ export type AuditEvent =
       readonly event: "session_ended";
       readonly sid: SessionId;
       readonly subject?: string | undefined;
+      readonly actor?: string | undefined;
       readonly reason: EndReason;
       /** When the store ran the operation. Present only if the event could not be recorded at once, and is recorded later. */
       readonly happenedAt?: StoreMs;
@@ -137,9 +138,20 @@ export type AuditEvent =
       readonly limit: RateLimitName;
       readonly sid?: SessionId | undefined;
       readonly subject?: string | undefined;
+      readonly actor?: string | undefined;
     };
 
-type OfSession = { readonly sid: SessionId; readonly subject: string };
+type OfSession = {
+  readonly sid: SessionId;
+  readonly subject: string;
+  /** Who uses the session in place of its subject, or has caused the event in the subject's name. */
+  readonly actor?: string | undefined;
+};
+
+/** Returns the names that each event of a session has. */
+export function namesOf({ sid, subject, actor }: Pick<Session, "sid" | "subject" | "actor">): OfSession {
+  return actor === undefined ? { sid, subject } : { sid, subject, actor: actor.subject };
+}
 
 type DeviceOfSession = OfSession & {
   readonly algorithm: DeviceBinding["key"]["algorithm"];

@@ -12,7 +12,10 @@ type Claim = {
     | "createdAt"
     | "version"
     | "clientId"
-    | ((session: Session, deviceProven: boolean) => string | number | boolean | { readonly jkt: string } | undefined);
+    | ((
+        session: Session,
+        deviceProven: boolean,
+      ) => string | number | boolean | Readonly<Record<string, string>> | undefined);
   /** Whether the introspection of a refresh token returns the claim, too. */
   readonly isIntrospected: boolean;
 };
@@ -34,13 +37,15 @@ export const SESSION_CLAIMS = {
     of: ({ device }) => (device !== undefined && isProofKey(device) ? { jkt: thumbprintOf(device) } : undefined),
     isIntrospected: true,
   },
+  /** Who uses the session in place of its subject (RFC 8693 section 4.1). */
+  act: { of: ({ actor }) => actor && { sub: actor.subject }, isIntrospected: true },
 } as const satisfies Readonly<Record<string, Claim>>;
 
 const CLAIMS: readonly (readonly [name: string, Claim])[] = Object.entries(SESSION_CLAIMS);
 
 /** Claims that only the service sets (RFC 9068 section 2.2, RFC 7800): the claims of a session may not have these names. */
 export const RESERVED_CLAIMS: readonly string[] = [
-  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid", "act"],
+  ...["iss", "sub", "aud", "exp", "nbf", "iat", "jti", "sid"],
   ...Object.keys(SESSION_CLAIMS),
 ];
 

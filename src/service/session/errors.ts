@@ -7,6 +7,11 @@ import type { SessionId } from "./model.ts";
 export const ERRORS = {
   E001_AUTH_FAILURE: { http: 401, rpc: "unauthenticated", message: "authentication failed" },
   E400_INVALID_REQUEST: { http: 400, rpc: "invalid_argument", message: "the request is not valid" },
+  E400_FAILED_PRECONDITION: {
+    http: 400,
+    rpc: "failed_precondition",
+    message: "the state of the session does not allow it",
+  },
   E403_FORBIDDEN: { http: 403, rpc: "permission_denied", message: "cross-site requests are not allowed" },
   E404_NOT_FOUND: { http: 404, rpc: "not_found", message: "not found" },
   E405_METHOD_NOT_ALLOWED: { http: 405, rpc: "unimplemented", message: "method not allowed" },

@@ -64,18 +64,35 @@ export type NewSession = {
   readonly dpopJkt?: string;
 } & Facts;
 
+/** Somebody who uses a session in place of its subject, such as support (impersonation). */
+export type Actor = {
+  readonly subject: string;
+  /** For operators; absent if none was given. */
+  readonly reason?: string;
+  /** The actor's own session, if the application has named it. */
+  readonly sessionId?: SessionId;
+  /** Present if the session ends when the actor's own session ends. */
+  readonly endsWithSession?: true;
+};
+
+/** How many sessions may end with one session of their actor. */
+export const MAX_ATTACHED = 256;
+
 /**
- * Facts that few sessions have, and that no step of a store decides by but `kind`, by which limits count. Stores keep them together as one JSON text, so that a fact is added
- * here alone. A session without facts takes no byte for them.
+ * Facts that few sessions have. Stores keep them together as one JSON text, so that a fact is added here alone. No step of a store decides by
+ * them, but for `kind`, by which limits count, and for the actor: such a session is never elevated, and does not count among those of its
+ * subject. A session without facts takes no byte for them.
  */
 export type Facts = {
   /** Present if the session's cookies end with the browser. */
   readonly persistent?: false;
   /** Absent if unknown. */
   readonly kind?: ClientKind;
+  /** Absent if the subject itself uses the session. */
+  readonly actor?: Actor;
 };
 
-const FACTS = Object.keys({ persistent: true, kind: true } satisfies Record<
+const FACTS = Object.keys({ persistent: true, kind: true, actor: true } satisfies Record<
   keyof Facts,
   true
 >) as readonly (keyof Facts)[];
@@ -132,7 +149,9 @@ export type EndReason =
   | "session_limit"
   | "replaced"
   | "reuse"
-  | "expired";
+  | "expired"
+  /** Somebody used the session in place of its subject, and their own session has ended. */
+  | "actor_ended";
 
 /** An entry of the revocation log: a session has ended. */
 export type Revocation = {

@@ -7,6 +7,7 @@ import type { SessionFilter } from "./admin/filter.ts";
 import type { SessionLimit } from "./admin/limit.ts";
 import type { DevicePresentation } from "./devices/binding.ts";
 import type { DeviceKey, KeyProof } from "./devices/key.ts";
+import type { AttachedSessions } from "./endings/attached.ts";
 import type { Origin, SessionEventLog } from "./events/events.ts";
 import type { Authentication, EndReason, LastSeen, LogEntry, NewSession, Place, SessionId } from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
@@ -54,7 +55,7 @@ export class StoreRefused extends StoreUnavailable {
  * every session that it creates or ends (events.ts); a refresh that detects a reused token always writes one. So endings are recorded
  * even if the reply is lost.
  */
-export interface SessionStore extends SessionEventLog {
+export interface SessionStore extends SessionEventLog, AttachedSessions {
   /**
    * Creates a session with its first refresh token, whose nonce is `childNonce`. If the subject then has more than `cap` live sessions, the
    * least recently used end (limit.ts). Before that, the session `replaces` ends (`replaced`), in the same step if it has the same subject.

@@ -4,12 +4,17 @@ import type { Audience, Revocation, Session, SessionId, StaleMark } from "./mode
 import type { PresentedToken, RotationState } from "./rotation/rotation.ts";
 import type { StoreMs } from "./time.ts";
 
+/** The subjects of the actors of sessions, by the sessions' ids. */
+type Actors = ReadonlyMap<SessionId, string>;
+
 export type CreateOutcome = {
   readonly session: Session;
   /** The sessions that ended because the subject had too many (`session_limit`), in this order. */
   readonly evicted: readonly SessionId[];
   /** Whether the session to replace was live and has ended now. */
   readonly replaced: boolean;
+  /** The actors of those sessions that have ended and that had one. */
+  readonly actors?: Actors;
   /** Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty. */
   readonly newDevice: boolean;
 };
@@ -32,10 +37,13 @@ export type CreateOnceOutcome =
   | { readonly ok: false; readonly reason: "ended" }
   | Extract<CreateWithinOutcome, { readonly ok: false }>;
 
-/** `outdated`: the session already has a later authentication. */
+/** `outdated`: the session already has a later authentication. `has_actor`: its subject does not use it, and cannot authenticate in it. */
 export type ElevateOutcome =
   | { readonly ok: true; readonly session: Session }
-  | { readonly ok: false; readonly reason: "outdated" | "revoked" | "unknown" };
+  | { readonly ok: false; readonly reason: "outdated" | "has_actor" | "revoked" | "unknown" };
+
+/** `ended`: the actor's session is not live. `full`: too many sessions end with it. */
+export type AttachOutcome = { readonly ok: true } | { readonly ok: false; readonly reason: "ended" | "full" };
 
 /** What `update` changes. What is absent stays as it is. */
 export type SessionChange = {
@@ -76,7 +84,12 @@ export type RotateOutcome =
       readonly device: ServingVerdict;
     }
   /** The session has ended: its token was reused (`reuse`), or a client without its device key also holds a token (`two_holders`). */
-  | { readonly ok: false; readonly reason: "reuse" | "two_holders"; readonly subject: string }
+  | {
+      readonly ok: false;
+      readonly reason: "reuse" | "two_holders";
+      readonly subject: string;
+      readonly actor?: string | undefined;
+    }
   /** Refused, and nothing was changed: a fresh device cookie of the session's key is missing, or the session lacks a required key. */
   | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
   /** Refused, and nothing was changed: the session is bound to a key, and the request proves no key or another key. */
@@ -99,25 +112,31 @@ export type RotateOutcome =
  * `proof_missing`, `other_key`: nothing was changed, because the session is bound to a key that its client must prove.
  */
 export type EndOutcome =
-  | { readonly ok: true; readonly wasLive: true; readonly subject: string }
+  | { readonly ok: true; readonly wasLive: true; readonly subject: string; readonly actor?: string | undefined }
   | { readonly ok: true; readonly wasLive: false }
   | { readonly ok: false; readonly reason: "already_ended" }
-  | { readonly ok: false; readonly reason: ProofRefusal; readonly subject: string };
+  | {
+      readonly ok: false;
+      readonly reason: ProofRefusal;
+      readonly subject: string;
+      readonly actor?: string | undefined;
+    };
 
 /** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session of the caller is not live. */
 export type EndOwnedOutcome =
-  | { readonly ok: true }
+  | { readonly ok: true; readonly actor?: string | undefined }
   | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
 
 /** `count` sessions have ended. The caller records the endings in `ended`, oldest first. The others are recorded later (events.ts). */
 export type EndAllOutcome =
-  | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number }
+  | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number; readonly actors?: Actors }
   | { readonly ok: false; readonly reason: "actor_ended" };
 
 export type ExpiredSession = {
   readonly sid: SessionId;
   /** Absent if the store does not know the subject any more, because no instance looked for expired sessions for minutes. */
   readonly subject?: string;
+  readonly actor?: string | undefined;
 };
 
 export type ExpireOutcome = {

@@ -32,6 +32,8 @@ export type Signal = {
   readonly sessionId: SessionId;
   /** Absent if the store had lost the session before it ended. */
   readonly subject?: string;
+  /** Who used the session in place of its subject; absent if the subject did. */
+  readonly actor?: string;
   /** Absent if the session has no client, or the store had lost it. */
   readonly clientId?: string;
   readonly reason: SignalReason | SignalNotice;

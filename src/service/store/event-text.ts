@@ -16,6 +16,8 @@ type Caused = {
   readonly a?: string | undefined;
   readonly b?: string | undefined;
   readonly c?: ShortClient | undefined;
+  /** The actor. In a note, lua/sessions.lua writes it, too. */
+  readonly x?: string | undefined;
   /** Present if the device is new. lua/create.lua adds it to the note of a created session. */
   readonly d?: 1 | undefined;
 };
@@ -49,6 +51,7 @@ export function eventText({ event, id }: EventRecord): string {
     n: event.revokedUntil,
     a: event.address,
     b: event.admin?.slice(0, MAX_TEXT),
+    x: event.actor,
     c: client && shortClient({ ...(clientId !== undefined && { clientId }), client }),
     d: newDevice && 1,
     i: id,
@@ -60,7 +63,7 @@ export function parseEvent(text: string): SessionEvent {
   return eventOf(JSON.parse(text) as Short<WallMs>);
 }
 
-function eventOf<Time extends StoreMs | WallMs>({ t, k, s, u, r, n, a, b, c, d }: Short<Time>): SessionEvent<Time> {
+function eventOf<Time extends StoreMs | WallMs>({ t, k, s, u, r, n, a, b, c, d, x }: Short<Time>): SessionEvent<Time> {
   return {
     time: t,
     type: k,
@@ -71,6 +74,7 @@ function eventOf<Time extends StoreMs | WallMs>({ t, k, s, u, r, n, a, b, c, d }
     ...(a !== undefined && { address: a }),
     ...(b !== undefined && { admin: b.toWellFormed() }),
     ...(c !== undefined && toClient(c)),
+    ...(x !== undefined && { actor: x }),
     ...(d !== undefined && { newDevice: true as const }),
   };
 }
@@ -105,10 +109,17 @@ export const RECORDED_WITHIN_MS = 5_000;
 /** Returns the note for an event that a request causes, with data of the session if it creates one. Without an origin, returns ''. */
 export function noteOf(origin: Origin | undefined, created?: NewSession, newDevice = false): string {
   if (origin === undefined) return "";
-  const { address: a, admin: b, requestId: q, traceId: t } = origin;
-  const note: Note = { a, b, q, t, c: created && shortClient(created) };
+  const { address: a, admin: b, requestId: q, traceId: t, actor } = origin;
+  const x = created?.actor?.subject ?? actor;
+  const note: Note = { a, b, q, t, x, c: created && shortClient(created) };
   if (newDevice) return JSON.stringify({ ...note, d: 1 });
   return JSON.stringify(note);
+}
+
+/** Adds the actor of a session that ends to the note, as lua/sessions.lua does. It comes last, so that it counts. */
+export function noteWithActor(note: string, actor: string | undefined): string {
+  if (actor === undefined || note === "") return note;
+  return `${note.slice(0, -1)}${note.length > 2 ? "," : ""}"x":${JSON.stringify(actor)}}`;
 }
 
 export type DueText = {

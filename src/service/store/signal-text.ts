@@ -31,9 +31,10 @@ type Known = {
   readonly endedAt: number;
   readonly client: string;
   readonly subject: string;
+  readonly actor?: string;
 };
 
-export function signalOf({ sid, reason, endedAt, client, subject }: Known): Signal {
+export function signalOf({ sid, reason, endedAt, client, subject, actor = "" }: Known): Signal {
   // Of an update, the reason is `updated:` and the version.
   const [what, version] = reason.split(":");
   const ending = {
@@ -45,6 +46,7 @@ export function signalOf({ sid, reason, endedAt, client, subject }: Known): Sign
     ...ending,
     ...(subject !== "" && { subject }),
     ...(client !== "" && { clientId: client }),
+    ...(actor !== "" && { actor }),
   };
 }
 

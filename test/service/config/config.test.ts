@@ -52,6 +52,7 @@ const BAD: Record<string, string> = {
   ISSUER: "ftp://issuer",
   AUDIENCE: "a".repeat(300),
   ACCESS_TOKEN_TTL: "5 minutes",
+  ACTOR_SESSION_MAX: "2d",
   SESSION_IDLE_TTL: "soon",
   SESSION_ABSOLUTE_TTL: "1e9",
   REUSE_INTERVAL: "10m",

@@ -35,8 +35,12 @@ const rpc = SessionService.method;
 const SECOND = { seconds: 1n };
 const STREAMS = { SIGNALS: "on", SIGNALS_URL: "https://signals.example" };
 
-/** A function that ends sessions in a certain way. It returns their ids and their subject. */
-type Way = (service: Service) => Promise<{ readonly subject: string; readonly sids: readonly string[] }>;
+/** A function that ends sessions in a certain way. It returns their ids and their subject, and what else it has ended. */
+type Way = (service: Service) => Promise<{
+  readonly subject: string;
+  readonly sids: readonly string[];
+  readonly actor?: { readonly subject: string; readonly sid: string; readonly reason: EndReason };
+}>;
 
 async function logInTwice(service: Service) {
   const subject = somebody();
@@ -52,6 +56,8 @@ async function revokeByToken(service: Service, kind: "accessToken" | "refreshTok
 }
 
 const asAdmin = (service: Service) => bearer(service.adminToken);
+
+type Login = Awaited<ReturnType<typeof logIn>>;
 
 /** The ways to end sessions, by reason. The type requires at least an entry for each reason, so that none can be forgotten. */
 const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = {
@@ -145,7 +151,28 @@ const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = 
       return { subject, sids: [sid] };
     },
   },
+  actor_ended: {
+    "the actor logs out": (service) =>
+      endActor(service, "logout", ({ accessToken }) =>
+        openPublic(service).call(rpc.logout, {}, bearer(accessToken)).then(message),
+      ),
+    "an operator ends the sessions of the actor": (service) =>
+      endActor(service, "revoked_subject", ({ subject }) =>
+        openAdmin(service).call(admin.revokeSubjectSessions, { subject }, asAdmin(service)).then(message),
+      ),
+    "a login takes the place of the actor's session": (service) =>
+      endActor(service, "replaced", ({ sid: replacesSessionId }) => logIn(service, { replacesSessionId })),
+  },
 };
+
+/** Ends the session of an actor, with which one ends that the actor uses in place of its subject. */
+async function endActor(service: Service, reason: EndReason, end: (own: Login) => Promise<unknown>) {
+  const own = await logIn(service);
+  const actor = { subject: own.subject, sessionId: own.sid, endWithSession: true };
+  const { subject, sid } = await logIn(service, { actor });
+  await end(own);
+  return { subject, sids: [sid], actor: { subject: own.subject, sid: own.sid, reason } };
+}
 
 /** Opens another instance on the store of a service. */
 async function openStoreOf({ redisUrl, dataDir }: ServiceOnStore) {
@@ -239,8 +266,12 @@ describe.each(STORES)("on the %s store", (kind) => {
     const subjects: [subject: string, count: number][] = [];
     for (const [reason, ways] of Object.entries(WAYS) as [EndReason, (typeof WAYS)[EndReason]][]) {
       for (const way of Object.values(ways)) {
-        const { subject, sids } = await way(service);
+        const { subject, sids, actor } = await way(service);
         subjects.push([subject, sids.length]);
+        if (actor !== undefined) {
+          subjects.push([actor.subject, 1]);
+          expected.set(actor.sid, actor.reason);
+        }
         for (const sid of sids) expected.set(sid, reason);
       }
     }

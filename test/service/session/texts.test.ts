@@ -12,6 +12,7 @@ test("public messages say the same whatever the cause", () => {
   expect(Object.fromEntries(Object.entries(ERRORS).map(([code, { message }]) => [code, message]))).toEqual({
     E001_AUTH_FAILURE: "authentication failed",
     E400_INVALID_REQUEST: "the request is not valid",
+    E400_FAILED_PRECONDITION: "the state of the session does not allow it",
     E403_FORBIDDEN: "cross-site requests are not allowed",
     E404_NOT_FOUND: "not found",
     E405_METHOD_NOT_ALLOWED: "method not allowed",

@@ -4,6 +4,7 @@ import { StoreUnavailable } from "../../../src/service/session/ports.ts";
 import type { Backend } from "../../support/store/backends.ts";
 import { openContext } from "../../support/store/context.ts";
 import { sidOf, subject } from "../../support/store/sessions.ts";
+import { actorsContract } from "./contract/actors.ts";
 import { createContract } from "./contract/create.ts";
 import { createOnceContract } from "./contract/create-once.ts";
 import { deviceCookiesContract } from "./contract/device-cookies.ts";
@@ -56,6 +57,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
       dueRecordsContract(context);
     });
     describe("a session for one transport", () => transportsContract(context));
+    describe("a session with an actor", () => actorsContract(context));
     revocationsContract(context);
     describe("signals", () => signalsContract(context));
     describe("forgetting a subject", () => forgetContract(context));

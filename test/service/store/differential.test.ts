@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DevicePresentation } from "../../../src/service/session/devices/binding.ts";
 import { type DeviceKey, type KeyProof, thumbprintOf } from "../../../src/service/session/devices/key.ts";
 import type { EndReason, LogEntry, SessionId } from "../../../src/service/session/model.ts";
-import type { RotateOutcome, SessionStore } from "../../../src/service/session/ports.ts";
+import type { ExpiredSession, RotateOutcome, SessionStore } from "../../../src/service/session/ports.ts";
 import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
@@ -70,6 +70,7 @@ const step = fc.oneof(
       agent: fc.constantFrom("", "Firefox", "Chrome"),
       /** Which id that leads to one session is used; null for an id that no other session has. */
       once: fc.option(fc.nat(1), { freq: 1 }),
+      actor: fc.option(fc.record({ own: pick, isAttached: fc.boolean() }), { freq: 2 }),
     }),
   },
   {
@@ -132,6 +133,7 @@ const step = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("forget" as const), user: pick, ends: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("endAttached" as const) }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("revokeAll" as const), ago: fc.option(fc.nat(3 * R)) }) },
   {
     weight: 2,
@@ -226,6 +228,8 @@ async function play(history: readonly Step[]): Promise<void> {
         const jkt = step.proof !== null && step.proof > 1 ? { dpopJkt: someProof(step.proof).thumbprint } : {};
         const client = { userAgent: step.agent, ipAddress: "192.0.2.1", displayName: "" };
         const kind = step.kind && { kind: step.kind };
+        const actor = step.once === null &&
+          step.actor && { actor: { subject: "support", sessionId: sid(step.actor.own) } };
         const session = newSession(user(step.user), {
           clientId: step.isOther ? `${clientId}-other` : clientId,
           client,
@@ -234,6 +238,7 @@ async function play(history: readonly Step[]): Promise<void> {
           ...required,
           ...transport,
           ...jkt,
+          ...actor,
         });
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
@@ -251,10 +256,14 @@ async function play(history: readonly Step[]): Promise<void> {
           tokens.set(id, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
           break;
         }
-        if (limit === null) await all(model.create(...given), (store) => store.create(...given));
+        if (limit === null || step.actor !== null) await all(model.create(...given), (store) => store.create(...given));
         else await all(model.createWithin(limit, ...given), (store) => store.createWithin(limit, ...given));
         sids.push(session.sid);
         tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
+        if (step.actor?.isAttached) {
+          const own = sid(step.actor.own + 1);
+          await all(model.attach(session.sid, own), (store) => store.attach(session.sid, own, 4 * IDLE));
+        }
         break;
       }
       case "rotate":
@@ -329,6 +338,13 @@ async function play(history: readonly Step[]): Promise<void> {
         }
         await all({ events: 0, signals: 0 }, (store) => store.forget(user(step.user)));
         break;
+      case "endAttached": {
+        // Sessions of earlier histories may have to end, too.
+        const own = (ended: readonly ExpiredSession[]) => ended.filter((one) => sids.includes(one.sid));
+        const bySid = (ended: readonly ExpiredSession[]) => new Map(own(ended).map((one) => [one.sid, one]));
+        await all(bySid(model.endAttached()), async (store) => bySid(await store.endAttached()));
+        break;
+      }
       case "revokeAll": {
         const before = step.ago === null ? undefined : storeMs(model.now - step.ago);
         await all(model.revokeAll(before), (store) => store.revokeAll(before));

@@ -24,6 +24,7 @@ import {
   seenBy,
 } from "../../../src/service/session/model.ts";
 import type {
+  AttachOutcome,
   CreateOnceOutcome,
   CreateOutcome,
   CreateWithinOutcome,
@@ -32,6 +33,7 @@ import type {
   EndingHolder,
   EndOutcome,
   EndOwnedOutcome,
+  ExpiredSession,
   Found,
   RegisterKeyOutcome,
   RotateOutcome,
@@ -51,6 +53,9 @@ import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 export class ModelStore {
   /** The sessions in order of creation. */
   readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
+  /** The sessions that end with the sessions of their actors, and those of them that have to end. */
+  readonly #attached = new Map<SessionId, SessionId>();
+  readonly #toEnd = new Set<SessionId>();
   readonly log: Revocation[] = [];
   readonly marks: StaleMark[] = [];
   readonly #claims = new Map<SessionId, StoreMs>();
@@ -60,10 +65,17 @@ export class ModelStore {
   create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): CreateOutcome {
     const newDevice = this.#isNewDevice(session);
     const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
-    if (replaced) this.#end(replaces, "replaced");
+    const actors = new Map<SessionId, string>();
+    const end = (sid: SessionId, actor: string | undefined) => actor !== undefined && actors.set(sid, actor);
+    if (replaced) end(replaces, this.#end(replaces, "replaced"));
     const evicted: SessionId[] = [];
-    while (this.#ofSubject(session.subject).length >= cap) {
-      evicted.push(this.#endLeastUsed(this.#ofSubject(session.subject).slice(0, 64)));
+    const hasActor = (sid: SessionId) => this.#live(sid)?.session.actor !== undefined;
+    const alike = () =>
+      this.#ofSubject(session.subject).filter((sid) => hasActor(sid) === (session.actor !== undefined));
+    while (alike().length >= cap) {
+      const { sid, actor } = this.#endLeastUsed(alike().slice(0, 64));
+      end(sid, actor);
+      evicted.push(sid);
     }
     const createdAt = latest(this.now, later(this.#endedUntil, 1));
     const absoluteExpiresAt = later(createdAt, session.absoluteLifetimeMs);
@@ -75,7 +87,7 @@ export class ModelStore {
       absoluteExpiresAt,
     };
     this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
-    return { session: created, evicted, replaced, newDevice };
+    return { session: created, evicted, replaced, newDevice, ...(actors.size > 0 && { actors }) };
   }
 
   createWithin(
@@ -87,7 +99,7 @@ export class ModelStore {
   ): CreateWithinOutcome {
     const isCounted = (sid: SessionId) => {
       const found = this.#live(sid)?.session;
-      if (found === undefined || found.subject !== session.subject) return false;
+      if (found === undefined || found.subject !== session.subject || found.actor) return false;
       return (
         scope === "subject" ||
         (scope === "client_id" ? found.clientId === session.clientId : found.kind === session.kind)
@@ -107,7 +119,7 @@ export class ModelStore {
       };
     }
     while (!takesPlace && counted().length >= maxSessions) {
-      ended.push(this.#endLeastUsed(counted().slice(0, whenExceeded === "end_oldest" ? 1 : 64)));
+      ended.push(this.#endLeastUsed(counted().slice(0, whenExceeded === "end_oldest" ? 1 : 64)).sid);
     }
     const { evicted, ...created } = this.create(session, childNonce, cap, replaces);
     return { ok: true, ...created, evicted: [...ended, ...evicted], newDevice };
@@ -153,13 +165,11 @@ export class ModelStore {
     if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
     if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
     if (verdict === "two_holders") {
-      this.#end(sid, "reuse");
-      return { ok: false, reason: verdict, subject: found.session.subject };
+      return { ok: false, reason: verdict, ...this.#endNamed(found.session, "reuse") };
     }
     const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL, verdict === "held");
     if (decision.outcome === "reuse") {
-      this.#end(sid, "reuse");
-      return { ok: false, reason: "reuse", subject: found.session.subject };
+      return { ok: false, reason: "reuse", ...this.#endNamed(found.session, "reuse") };
     }
     const { outcome, next } = decision;
     const shown = shownBy(verdict, outcome);
@@ -226,20 +236,19 @@ export class ModelStore {
     if (live === undefined && this.#wasRevoked(sid)) return { ok: false, reason: "already_ended" };
     const verdict = live && holder ? judgeEnd(live.session, holder, holder.proof) : "allowed";
     if (live !== undefined && verdict !== "allowed") {
-      return { ok: false, reason: verdict, subject: live.session.subject };
+      return { ok: false, reason: verdict, ...namesOf(live.session) };
     }
+    if (live !== undefined) return { ok: true, wasLive: true, ...this.#endNamed(live.session, reason) };
     this.#end(sid, reason);
-    return live === undefined
-      ? { ok: true, wasLive: false }
-      : { ok: true, wasLive: true, subject: live.session.subject };
+    return { ok: true, wasLive: false };
   }
 
   endOwned(actor: SessionId, target: SessionId, reason: EndReason): EndOwnedOutcome {
     const subject = this.#live(actor)?.session.subject;
     if (subject === undefined) return { ok: false, reason: "actor_ended" };
     if (this.#live(target)?.session.subject !== subject) return { ok: false, reason: "not_found" };
-    this.#end(target, reason);
-    return { ok: true };
+    const ended = this.#end(target, reason);
+    return { ok: true, ...(ended !== undefined && { actor: ended }) };
   }
 
   endAll(
@@ -251,8 +260,12 @@ export class ModelStore {
       return { ok: false, reason: "actor_ended" };
     }
     const ended = this.#ofSubject(subject).filter((sid) => sid !== except);
-    for (const sid of ended) this.#end(sid, reason);
-    return { ok: true, ended, count: ended.length };
+    const actors = new Map<SessionId, string>();
+    for (const sid of ended) {
+      const name = this.#end(sid, reason);
+      if (name !== undefined) actors.set(sid, name);
+    }
+    return { ok: true, ended, count: ended.length, ...(actors.size > 0 && { actors }) };
   }
 
   /** Ends all sessions that exist now. Sessions that are created later get a later time of creation, by which they are distinguished. */
@@ -260,12 +273,16 @@ export class ModelStore {
     const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
     const until = storeMs(Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
     this.#endedUntil = latest(this.#endedUntil, until);
+    for (const [sid, own] of this.#attached) {
+      if ((this.#sessions.get(own)?.session.createdAt ?? Number.POSITIVE_INFINITY) <= until) this.#toEnd.add(sid);
+    }
     return until;
   }
 
   elevate(sid: SessionId, authentication: Authentication, refresh: boolean): ElevateOutcome {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
+    if (found.session.actor !== undefined) return { ok: false, reason: "has_actor" };
     if (authentication.time < (found.session.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
     const elevated = { ...found.session, authentication };
     const session = refresh ? this.#marked(sid, { ...elevated, version: (elevated.version ?? 0) + 1 }) : elevated;
@@ -293,6 +310,21 @@ export class ModelStore {
     return { ...session, staleBelow: session.version };
   }
 
+  attach(sid: SessionId, own: SessionId): AttachOutcome {
+    if (this.#live(own) === undefined) return { ok: false, reason: "ended" };
+    this.#attached.set(sid, own);
+    return { ok: true };
+  }
+
+  endAttached(): ExpiredSession[] {
+    const ended = [...this.#toEnd].flatMap((sid) => {
+      const live = this.#live(sid);
+      return live === undefined ? [] : [{ sid, ...this.#endNamed(live.session, "actor_ended") }];
+    });
+    this.#toEnd.clear();
+    return ended;
+  }
+
   #withinLifetimes(sid: SessionId) {
     const found = this.#sessions.get(sid);
     return found !== undefined && this.now < found.session.idleExpiresAt ? found : undefined;
@@ -312,12 +344,11 @@ export class ModelStore {
   }
 
   /** Ends the session that was used longest ago, and of several such sessions the one that was created first. */
-  #endLeastUsed(sids: readonly SessionId[]): SessionId {
+  #endLeastUsed(sids: readonly SessionId[]): { readonly sid: SessionId; readonly actor: string | undefined } {
     const used = (sid: SessionId) => this.#live(sid)?.session.lastRefreshedAt ?? 0;
     const [least] = sids.toSorted((a, b) => used(a) - used(b));
     if (least === undefined) throw new Error("there is no session to end");
-    this.#end(least, "session_limit");
-    return least;
+    return { sid: least, actor: this.#end(least, "session_limit") };
   }
 
   #wasRevoked(sid: SessionId): boolean {
@@ -326,8 +357,21 @@ export class ModelStore {
     return found !== undefined && found.session.createdAt <= this.#endedUntil;
   }
 
-  #end(sid: SessionId, reason: EndReason): void {
+  #endNamed(session: Session, reason: EndReason) {
+    this.#end(session.sid, reason);
+    return namesOf(session);
+  }
+
+  /** Ends a session. @returns the subject of its actor, if it has one */
+  #end(sid: SessionId, reason: EndReason): string | undefined {
+    const actor = this.#live(sid)?.session.actor?.subject;
+    for (const [other, own] of this.#attached) if (own === sid) this.#toEnd.add(other);
     this.#sessions.delete(sid);
     this.log.push({ sid, revokedAt: this.now, expiresAt: later(this.now, MARKER_LIFE), reason });
+    return actor;
   }
+}
+
+function namesOf({ subject, actor }: Session) {
+  return { subject, ...(actor !== undefined && { actor: actor.subject }) };
 }

@@ -45,3 +45,15 @@ export async function dueOf(store: SessionStore, ...sids: SessionId[]): Promise<
   const records = parts.flatMap(({ records }) => records);
   return records.filter(({ event: { sid } }) => (sid === undefined ? sids.length === 0 : sids.includes(sid)));
 }
+
+/** Forgets what is to be recorded. */
+export async function clearDue(store: SessionStore): Promise<void> {
+  for (;;) {
+    const records = (await store.dueRecords()).flatMap((part) => part.records);
+    if (records.length === 0) return;
+    await store.recordEvents(
+      records.map(({ event }) => recordOf(event)),
+      0,
+    );
+  }
+}

@@ -84,6 +84,7 @@ export function fullSession(subject: string): Required<Omit<NewSession, "dpopJkt
     persistent: false,
     kind: "desktop",
     transport: "cookie",
+    actor: { subject: "support", reason: "a ticket", sessionId: sidOf("support") },
   };
 }
 

@@ -25,6 +25,7 @@ export const SessionAdminServiceRules = {
       {"field":"deviceBindingPolicy","checks":[["enum.defined_only",[0,1]]]},
       {"field":"transport","checks":[["enum.defined_only",[0,1,2]]]},
       {"field":"dpopJkt","checks":[["string.max_bytes",43],["string.pattern","^[A-Za-z0-9_-]*$"]]},
+      {"field":"actor","ifSet":true},
       {"field":"limit","ifSet":true},
     ],
     groups: [{"fields":["audience","audiences"]}],
@@ -35,6 +36,13 @@ export const SessionAdminServiceRules = {
       {"field":"ipAddress","checks":[["string.max_bytes",64],["string.pattern","^\\P{Cc}*$"]]},
       {"field":"displayName","checks":[["string.max_bytes",128],["string.pattern","^\\P{Cc}*$"]]},
       {"field":"kind","checks":[["enum.defined_only",[0,1,2,3,4,5,6]]]},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.Actor": {
+    fields: [
+      {"field":"subject","required":true,"checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"reason","checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
     ],
     groups: [],
   },

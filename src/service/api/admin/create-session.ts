@@ -1,8 +1,9 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { type CreateSessionRequest, DeviceBindingPolicy } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { type Created, create } from "../../session/admin/create.ts";
-import { invalidRequest } from "../../session/errors.ts";
-import { audiencesOf } from "../../session/model.ts";
+import type { Created } from "../../session/admin/create.ts";
+import { createForActor } from "../../session/admin/create-for-actor.ts";
+import { invalidRequest, ServiceError } from "../../session/errors.ts";
+import { type Actor, audiencesOf } from "../../session/model.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
 import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf } from "../messages.ts";
 import { registrationValue } from "../public/device-headers.ts";
@@ -24,22 +25,35 @@ export async function createSession(
     ? sessionIdOf("replaces_session_id", request.replacesSessionId)
     : undefined;
   requireAccessCookie(deps, wanted);
+  if (replaces !== undefined && replaces === wanted.actor?.sessionId) {
+    throw invalidRequest("replaces_session_id", "is the session of the actor");
+  }
   const limit = limitFor(request.limit, deps.limitPolicies(), wanted);
-  const created = await create(deps, wanted, requestContextOf(context), replaces, limit);
+  const created = await createForActor(deps, wanted, requestContextOf(context), replaces, limit);
   if (created.ok) return response(deps, created);
   if (created.reason === "rate_limited") throw rateLimited(created.retryAfterMs);
-  throw limitExceeded(created, (session) => deps.store.shiftMs(session));
+  if (created.reason === "session_limit") throw limitExceeded(created, (session) => deps.store.shiftMs(session));
+  throw new ServiceError("E400_FAILED_PRECONDITION", `actor.session_id: ${ACTOR_REFUSALS[created.reason]}`);
 }
+
+const ACTOR_REFUSALS = {
+  ended: "is not a live session of actor.subject",
+  has_actor: "is a session in which somebody acts for its subject already",
+  full: "too many sessions end with this one",
+} as const;
 
 export type WantedDeps = Pick<
   SessionAdminServiceDeps,
-  "audience" | "sessionIdleTtlMs" | "sessionAbsoluteTtlMs" | "clock" | "device" | "oauthEndpoints"
+  "audience" | "sessionIdleTtlMs" | "sessionAbsoluteTtlMs" | "actorSessionMaxMs" | "clock" | "device" | "oauthEndpoints"
 >;
 
 /** Returns the session that a request describes. @throws ServiceError if it cannot be created */
 export function wantedSession(deps: WantedDeps, request: CreateSessionRequest) {
   const audience = audienceOf(request.audience, request.audiences, deps.audience);
-  const absoluteLifetimeMs = durationOf("absolute_lifetime", request.absoluteLifetime, deps.sessionAbsoluteTtlMs);
+  const actor = actorOf(request);
+  const mostMs = actor === undefined ? Number.POSITIVE_INFINITY : deps.actorSessionMaxMs;
+  const maxAbsoluteMs = Math.min(deps.sessionAbsoluteTtlMs, mostMs);
+  const absoluteLifetimeMs = durationOf("absolute_lifetime", request.absoluteLifetime, maxAbsoluteMs);
   const authentication = authenticationOf(request, deps.clock());
   const deviceRequired = request.deviceBindingPolicy === DeviceBindingPolicy.REQUIRED;
   if (deviceRequired && !deps.device.offers) {
@@ -60,7 +74,7 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest) {
       ipAddress: request.client?.ipAddress ?? "",
       displayName: request.client?.displayName ?? "",
     },
-    idleTimeoutMs: durationOf("idle_timeout", request.idleTimeout, deps.sessionIdleTtlMs),
+    idleTimeoutMs: durationOf("idle_timeout", request.idleTimeout, Math.min(deps.sessionIdleTtlMs, mostMs)),
     absoluteLifetimeMs,
     ...(authentication && { authentication }),
     ...(deviceRequired && { deviceRequired: true as const }),
@@ -68,6 +82,23 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest) {
     ...(dpopJkt !== "" && { dpopJkt }),
     ...(kind && { kind }),
     ...(request.persistent === false && { persistent: false as const }),
+    ...(actor && { actor }),
+  };
+}
+
+/** Returns who is to use the session in place of its subject; undefined if nobody is. */
+function actorOf({ actor, subject, authTime, amr, acr }: CreateSessionRequest): Actor | undefined {
+  if (actor === undefined) return undefined;
+  if (actor.subject === subject) throw invalidRequest("actor.subject", "is the subject of the session");
+  if (authTime !== undefined || amr.length > 0 || acr !== "") {
+    throw invalidRequest("actor", "goes with no auth_time, amr or acr: the subject has not authenticated");
+  }
+  if (actor.endWithSession && actor.sessionId === "") throw invalidRequest("actor.session_id", "is required");
+  return {
+    subject: actor.subject,
+    ...(actor.reason !== "" && { reason: actor.reason }),
+    ...(actor.sessionId !== "" && { sessionId: sessionIdOf("actor.session_id", actor.sessionId) }),
+    ...(actor.endWithSession && { endsWithSession: true as const }),
   };
 }
 

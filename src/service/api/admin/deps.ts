@@ -25,6 +25,8 @@ export type SessionAdminServiceDeps = {
   readonly sessionIdleTtlMs: number;
   /** The default absolute lifetime in ms, and the longest one that a request may set. */
   readonly sessionAbsoluteTtlMs: number;
+  /** The default idle timeout and absolute lifetime of a session with an actor in ms, and the longest that a request may set. */
+  readonly actorSessionMaxMs: number;
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
   /** Returns the limits in force. */

@@ -102,6 +102,10 @@ async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSes
   const result = await admin.elevate(deps, sid, authentication, refresh, requestContextOf(context));
   if (result.ok) return { session: sessionMessage(result.session, deps.store.shiftMs(result.session)) };
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+  if (result.reason === "has_actor") {
+    const explanation = "the session has an actor: its subject does not use it, so it is never elevated";
+    throw new ServiceError("E400_FAILED_PRECONDITION", explanation);
+  }
   if (result.reason === "outdated") throw invalidRequest("auth_time", "is before the session's");
   throw new ServiceError("E404_NOT_FOUND");
 }

@@ -50,6 +50,7 @@ const REASONS: Readonly<Record<SignalReason, true>> = {
   replaced: true,
   reuse: true,
   expired: true,
+  actor_ended: true,
 };
 
 export function signalsAdminService(

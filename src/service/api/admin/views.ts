@@ -11,6 +11,7 @@ import type { Introspection } from "../../session/admin/introspect.ts";
 import { type DeviceBinding, thumbprintOf } from "../../session/devices/key.ts";
 import type { SessionEvent } from "../../session/events/events.ts";
 import {
+  type Actor,
   type Authentication,
   audiencesOf,
   type EndReason,
@@ -35,6 +36,7 @@ export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationRea
   replaced: RevocationReason.REPLACED,
   reuse: RevocationReason.REUSE,
   expired: RevocationReason.EXPIRED,
+  actor_ended: RevocationReason.ACTOR_ENDED,
 };
 
 const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEventType } = {
@@ -83,8 +85,13 @@ export function sessionMessage(session: Session, shiftMs: number) {
     ...(session.persistent === false && { persistent: false }),
     ...(session.lastSeen && { lastSeenClient: session.lastSeen }),
     etag: String(session.version ?? 0),
+    ...(session.actor && { actor: actorFields(session.actor) }),
     ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
   };
+}
+
+function actorFields({ subject, reason = "", sessionId, endsWithSession }: Actor) {
+  return { subject, reason, sessionId: sessionId ?? "", endWithSession: endsWithSession === true };
 }
 
 function deviceFields(device: DeviceBinding, shiftMs: number) {
@@ -121,6 +128,7 @@ export function eventMessage(event: SessionEvent) {
     type: EVENT_TYPES[event.type],
     sessionId: event.sid ?? "",
     subject: event.subject ?? "",
+    actor: event.actor ?? "",
     ipAddress: event.address ?? "",
     admin: event.admin ?? "",
     clientId: event.clientId ?? "",

@@ -17,6 +17,7 @@ import { explainUnknownField } from "./unknown-field.ts";
 const RPC_CODES = {
   unauthenticated: Code.Unauthenticated,
   invalid_argument: Code.InvalidArgument,
+  failed_precondition: Code.FailedPrecondition,
   permission_denied: Code.PermissionDenied,
   not_found: Code.NotFound,
   unimplemented: Code.Unimplemented,

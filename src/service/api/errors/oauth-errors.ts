@@ -50,6 +50,7 @@ const of = (code: ErrorCode, error: string, status: number = ERRORS[code].http) 
 export const OAUTH_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
   E001_AUTH_FAILURE: of("E001_AUTH_FAILURE", "invalid_grant", 400),
   E400_INVALID_REQUEST: of("E400_INVALID_REQUEST", "invalid_request"),
+  E400_FAILED_PRECONDITION: of("E400_FAILED_PRECONDITION", "invalid_request"),
   E403_FORBIDDEN: of("E403_FORBIDDEN", "invalid_request"),
   E404_NOT_FOUND: of("E404_NOT_FOUND", "invalid_request"),
   E405_METHOD_NOT_ALLOWED: of("E405_METHOD_NOT_ALLOWED", "invalid_request"),

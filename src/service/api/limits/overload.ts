@@ -58,6 +58,9 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   revokeAll: "ending",
   expire: "free",
   forget: "ending",
+  attach: "ordinary",
+  endAttached: "free",
+  onAttachedEnd: "local",
   elevate: "ordinary",
   update: "ending", // It may take a right away, as the end of a session does.
   recordEvents: "ordinary",

@@ -39,6 +39,7 @@ export function readReply(deps: ReplyDeps, body: string, client: ClientData): Re
     const violations = violationsOf?.(request) ?? [];
     if (violations.length > 0) throw invalidFields(violations);
     if (request.replacesSessionId !== "") throw invalidRequest("replaces_session_id", "is for logins");
+    if (request.actor !== undefined) throw invalidRequest("actor", "is for logins");
     if (request.transport === Transport.TOKEN) throw invalidRequest("transport", "is for cookies here");
     const wanted = wantedSession(deps, request);
     requireAccessCookie(deps, wanted);

@@ -130,6 +130,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
     ...timesOf(session, deps.store.shiftMs(session)),
     current: session.sid === caller.sid,
     deviceBound: isDeviceBound(session),
+    actor: session.actor?.subject ?? "",
     ...(session.lastSeen && {
       lastSeenUserAgent: session.lastSeen.userAgent,
       lastSeenIpAddress: session.lastSeen.ipAddress,

@@ -117,6 +117,10 @@ function addCreate(sessions: Command, context: Context): void {
     .option("--max-sessions <count>", "how many sessions the user may have with it, instead of the policies", count)
     .addOption(new Option("--limit-scope <scope>", "which of them count (otherwise all)").choices(SCOPES))
     .addOption(new Option("--when-exceeded <action>", "what happens beyond (otherwise the first)").choices(ACTIONS))
+    .option("--actor <subject>", "who uses it in place of the user, such as support")
+    .option("--actor-reason <text>", "with --actor: why, such as the number of a ticket")
+    .option("--actor-session <session-id>", "with --actor: the actor's own session")
+    .option("--end-with-actor", "with --actor-session: it ends when that session ends")
     .action(async (options) => (await import("./create.ts")).createSession(context, options));
 }
 

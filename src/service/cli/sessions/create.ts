@@ -15,7 +15,8 @@ import { type Context, usageError } from "../context.ts";
 import { fields } from "../output/text.ts";
 import { kindNamed, sessionFields } from "./view.ts";
 
-type Text = "clientId" | "userAgent" | "ipAddress" | "displayName" | "acr" | "replaces" | Time;
+type Text = "clientId" | "userAgent" | "ipAddress" | "displayName" | "acr" | "replaces" | ActorText | Time;
+type ActorText = "actor" | "actorReason" | "actorSession";
 type Time = "idleTimeout" | "absoluteLifetime" | "authTime";
 
 type CreateOptions = CallOptions & { readonly [text in Text]?: string } & {
@@ -29,6 +30,7 @@ type CreateOptions = CallOptions & { readonly [text in Text]?: string } & {
   readonly maxSessions?: number;
   readonly limitScope?: string;
   readonly whenExceeded?: string;
+  readonly endWithActor?: boolean;
 };
 
 export async function createSession(context: Context, options: CreateOptions): Promise<void> {
@@ -59,6 +61,7 @@ function requestOf(options: CreateOptions): CreateSessionRequest {
     deviceBindingPolicy: DeviceBindingPolicy[options.requireDeviceBinding ? "REQUIRED" : "UNSPECIFIED"],
     limit: limitOf(options),
     ...(options.persistent === false && { persistent: false }),
+    actor: actorOf(options),
     claims: options.claim && claimsOf(options.claim),
     idleTimeout: lifeOf("--idle-timeout", options.idleTimeout),
     absoluteLifetime: lifeOf("--absolute-lifetime", options.absoluteLifetime),
@@ -85,6 +88,15 @@ function enumValue<Name extends string, Value>(
   name = "unspecified",
 ): Value {
   return values[name.toUpperCase() as Name];
+}
+
+function actorOf({ actor: subject, actorReason, actorSession, endWithActor }: CreateOptions) {
+  if (subject === undefined) {
+    if (actorReason ?? actorSession ?? endWithActor) throw usageError("--actor is needed with the options about it");
+    return undefined;
+  }
+  const [reason, sessionId] = [actorReason ?? "", actorSession ?? ""];
+  return { subject, reason, sessionId, endWithSession: endWithActor === true };
 }
 
 export function claimsOf(claims: readonly string[]): JsonObject {

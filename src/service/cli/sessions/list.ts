@@ -56,7 +56,7 @@ export async function listEvents(context: Context, options: Options): Promise<vo
   const events = await eventsOf(api, { sessionId: session, subject }, limit);
   if (options.json) context.print(JSON.stringify({ events: events.map((event) => toJson(SessionEventSchema, event)) }));
   else if (events.length === 0) context.note("no event is kept");
-  else context.print(table([["time", "event", "reason", "session", "address", "by"], ...events.map(rowOf)]));
+  else context.print(table([["time", "event", "reason", "session", "address", "by", "actor"], ...events.map(rowOf)]));
 }
 
 export async function eventsOf(
@@ -79,7 +79,7 @@ export const reasonOf = ({ revocationReason }: SessionEvent) => nameOf(Revocatio
 
 function rowOf(event: SessionEvent): readonly string[] {
   const type = nameOf(SessionEventTypeSchema, event.type);
-  return [isoText(event.eventTime), type, reasonOf(event), event.sessionId, event.ipAddress, event.admin];
+  return [isoText(event.eventTime), type, reasonOf(event), event.sessionId, event.ipAddress, event.admin, event.actor];
 }
 
 /** How many entries the API returns at most in one page. */

@@ -32,7 +32,7 @@ export function sessionTable(sessions: readonly Session[], nowMs: number): strin
   const age = (time: Timestamp | undefined) => shownAt(time, (ms) => relative(ms, nowMs));
   const rows = sessions.map((session) => [
     session.sessionId,
-    session.subject,
+    session.actor ? `${session.subject}, by ${session.actor.subject}` : session.subject,
     session.clientId,
     kindOf(session),
     age(session.createTime),
@@ -51,6 +51,12 @@ function deviceKeyOf(
   if (binding === undefined) return policy === DeviceBindingPolicy.REQUIRED ? "required, and none yet" : "";
   const state = binding.bound ? "bound since" : "registered, not used yet, since";
   return `${binding.algorithm} ${binding.thumbprint}, ${state} ${when(binding.sinceTime)}`;
+}
+
+function actorOf({ actor }: Session): string {
+  if (actor === undefined) return "";
+  const reason = actor.reason === "" ? "" : `: ${actor.reason}`;
+  return `${actor.subject}${reason}${actor.endWithSession ? `, until session ${actor.sessionId} ends` : ""}`;
 }
 
 export function sessionFields(session: Session, nowMs: number): string {
@@ -76,6 +82,7 @@ export function sessionFields(session: Session, nowMs: number): string {
     ["methods", session.amr.join(", ")],
     ["class", session.acr],
     ["device key", deviceKeyOf(session, when)],
+    ["actor", actorOf(session)],
     ["cookies", session.persistent === false ? "end with the browser" : ""],
   ]);
 }

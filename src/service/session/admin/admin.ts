@@ -1,5 +1,5 @@
 /** The operations of the admin API on sessions of any subject. */
-import type { Audit, Requester } from "../audit.ts";
+import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { Authentication, SessionId } from "../model.ts";
@@ -14,8 +14,8 @@ export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Reque
   const outcome = await deps.store.end(sid, "revoked_by_admin", originOf(requester));
   // If the session is not live, it is not known whether it ever existed, so nothing is recorded.
   if (!outcome.ok || !outcome.wasLive) return 0;
-  const { subject } = outcome;
-  deps.audit({ event: "session_ended", sid, subject, reason: "revoked_by_admin" }, requester);
+  const { subject, actor } = outcome;
+  deps.audit({ event: "session_ended", sid, subject, actor, reason: "revoked_by_admin" }, requester);
   return 1;
 }
 
@@ -30,7 +30,10 @@ export async function revokeSubject(
   const outcome = await deps.store.endAll(subject, "revoked_subject", { ...spared, origin: originOf(requester) });
   if (!outcome.ok) throw new Error("no actor was named");
   for (const sid of outcome.ended)
-    deps.audit({ event: "session_ended", sid, subject, reason: "revoked_subject" }, requester);
+    deps.audit(
+      { event: "session_ended", sid, subject, actor: outcome.actors?.get(sid), reason: "revoked_subject" },
+      requester,
+    );
   return outcome.count;
 }
 
@@ -58,9 +61,9 @@ export async function elevate(
   const result = await deps.store.elevate(sid, authentication, refresh);
   if (result.ok) {
     const { methods, contextClass } = authentication;
-    const { subject } = result.session;
     const accessTokens = refresh ? { accessTokens: "refresh" as const } : {};
-    deps.audit({ event: "session_elevated", sid, subject, methods, contextClass, ...accessTokens }, requester);
+    const names = namesOf(result.session);
+    deps.audit({ event: "session_elevated", ...names, methods, contextClass, ...accessTokens }, requester);
   }
   return result;
 }

@@ -1,4 +1,4 @@
-import type { Audit, Requester } from "../audit.ts";
+import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { NewSession, Session, SessionId } from "../model.ts";
@@ -46,6 +46,9 @@ export type SessionRefused = {
   readonly live: readonly Session[];
 };
 
+/** How many live sessions of one subject others may use in its place. They are counted apart from those that the subject uses. */
+const MAX_ACTOR_SESSIONS = 8;
+
 /** Creates a session with its first tokens, and ends the session `replaces`. If the subject then has too many, some end. */
 export async function create(
   deps: Deps,
@@ -54,27 +57,30 @@ export async function create(
   replaces?: SessionId,
   limit?: SessionLimit,
 ): Promise<Created | Limited | SessionRefused> {
+  const { actor } = wanted;
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
   const given = [
     { ...wanted, sid },
     nonce,
-    deps.maxSessionsPerSubject,
+    actor === undefined ? deps.maxSessionsPerSubject : MAX_ACTOR_SESSIONS,
     replaces,
     originOf(requester),
   ] satisfies Parameters<SessionStore["create"]>;
-  const result = await withinLimit(deps, wanted.subject, requester, () => createIn(deps.store, limit, given));
+  const result = await withinLimit(deps, wanted, requester, () => createIn(deps.store, limit, given));
   if ("reason" in result) {
     if (result.reason === "session_limit") recordRefusal(deps, wanted, result.limit, requester);
     return result;
   }
-  const { session, evicted, replaced, newDevice } = result;
+  const { session, evicted, replaced, newDevice, actors } = result;
   const { subject } = session;
   if (replaced && replaces !== undefined)
-    deps.audit({ event: "session_ended", sid: replaces, reason: "replaced" }, requester);
-  deps.audit({ event: "session_created", sid, subject, session, ...(newDevice && { newDevice }) }, requester);
-  for (const old of evicted)
-    deps.audit({ event: "session_ended", sid: old, subject, reason: "session_limit" }, requester);
+    deps.audit({ event: "session_ended", sid: replaces, actor: actors?.get(replaces), reason: "replaced" }, requester);
+  deps.audit({ event: "session_created", ...namesOf(session), session, ...(newDevice && { newDevice }) }, requester);
+  for (const old of evicted) {
+    const names = { sid: old, subject, actor: actors?.get(old) };
+    deps.audit({ event: "session_ended", ...names, reason: "session_limit" }, requester);
+  }
   const now = session.createdAt;
   return {
     ok: true,
@@ -106,20 +112,21 @@ export function recordRefusal(
   audit({ event: "session_refused", subject, clientId, scope, maxSessions }, requester);
 }
 
-/** Creates a session of a subject within its limit. If the store did not respond, the attempt does not count. */
+/** Creates a session within the limit of its subject, or of its actor. If the store did not respond, the attempt does not count. */
 export async function withinLimit<T>(
   { createLimit, audit }: CreateLimit,
-  subject: string,
+  { subject, actor }: Pick<NewSession, "subject" | "actor">,
   requester: Requester,
   create: () => Promise<T>,
 ): Promise<T | Limited> {
-  const retryAfterMs = createLimit.take(subject);
+  const key = actor?.subject ?? subject;
+  const retryAfterMs = createLimit.take(key);
   if (retryAfterMs !== undefined) {
-    audit({ event: "rate_limited", limit: "create", subject }, requester);
+    audit({ event: "rate_limited", limit: "create", subject, actor: actor?.subject }, requester);
     return { ok: false, reason: "rate_limited", limit: "create", retryAfterMs };
   }
   return create().catch((error: unknown) => {
-    createLimit.giveBack(subject);
+    createLimit.giveBack(key);
     throw error;
   });
 }

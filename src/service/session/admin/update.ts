@@ -1,5 +1,5 @@
 /** Changes what live sessions say: their claims and audiences. */
-import type { Audit, Requester } from "../audit.ts";
+import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import type { Session, SessionId } from "../model.ts";
 import type { RateLimit, SessionChange, SessionStore, UpdateOutcome } from "../ports.ts";
@@ -25,9 +25,10 @@ export async function update(
     throw error;
   });
   if (updated.ok && updated.isChanged) {
-    const { subject, version = 0 } = updated.session;
+    const { version = 0 } = updated.session;
+    const names = namesOf(updated.session);
     const accessTokens = change.refresh ? "refresh" : "keep";
-    audit({ event: "session_updated", sid, subject, version, accessTokens, fields: fieldsOf(change) }, requester);
+    audit({ event: "session_updated", ...names, version, accessTokens, fields: fieldsOf(change) }, requester);
   }
   return updated;
 }

@@ -1,5 +1,5 @@
 /** Registers, renews and removes the device key of a session. */
-import type { Audit, DeviceRefusalReason, Requester } from "../audit.ts";
+import { type Audit, type DeviceRefusalReason, namesOf, type Requester } from "../audit.ts";
 import type { RefusalReason, Refused } from "../errors.ts";
 import type { Session, SessionId } from "../model.ts";
 import type { SessionStore } from "../ports.ts";
@@ -75,8 +75,7 @@ export async function registerDevice(
     return proofRequired(tools, sid);
   }
   const { session, now } = result;
-  const { subject } = session;
-  deps.audit({ event: "device_registered", sid, subject, algorithm: key.algorithm, thumbprint }, requester);
+  deps.audit({ event: "device_registered", ...namesOf(session), algorithm: key.algorithm, thumbprint }, requester);
   return grant(tools, session, key.thumbprint, now);
 }
 
@@ -112,7 +111,7 @@ export async function renewDevice(
     deps.audit({ event: "device_proof_refused", sid, operation: "RenewDevice", reason }, requester);
   const proof = checkProof(tools, jwt, { kind: "renewal", key }, sid, audit);
   if (!proof.ok) return proof;
-  deps.audit({ event: "device_renewed", sid, subject: session.subject }, requester);
+  deps.audit({ event: "device_renewed", ...namesOf(session) }, requester);
   return grant(tools, session, key.thumbprint, now);
 }
 
@@ -125,7 +124,7 @@ export async function unbindDevice(
   const result = await deps.store.unbind(sid);
   if (!result.ok) return undefined;
   const { session, hadKey } = result;
-  if (hadKey) deps.audit({ event: "device_unbound", sid, subject: session.subject }, requester);
+  if (hadKey) deps.audit({ event: "device_unbound", ...namesOf(session) }, requester);
   return session;
 }
 

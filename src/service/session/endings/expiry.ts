@@ -33,8 +33,8 @@ export function createExpiry({ store, audit, onError }: Deps): Expiry {
     try {
       for (let isDone = false; !isDone && !closing.signal.aborted; ) {
         const step = await store.expire();
-        for (const { sid, subject } of step.ended) {
-          audit({ event: "session_ended", sid, subject, reason: "expired" }, UNKNOWN_REQUESTER);
+        for (const { sid, subject, actor } of step.ended) {
+          audit({ event: "session_ended", sid, subject, actor, reason: "expired" }, UNKNOWN_REQUESTER);
         }
         isDone = step.isDone;
         if (!isDone) await pause(closing.signal);

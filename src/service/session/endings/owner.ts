@@ -3,6 +3,7 @@ import type { Audit, Requester } from "../audit.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
+import type { Origin } from "../events/events.ts";
 import type { SessionId } from "../model.ts";
 import type { AccessClaims, AccessTokens, RefreshTokens, SessionPage, SessionStore } from "../ports.ts";
 import {
@@ -70,6 +71,18 @@ function requireAudience(authenticated: Authenticated, audiences: ReadonlySet<st
   return aud.some((each) => audiences.has(each)) ? authenticated : { ok: false, reason: "wrong_audience", sid };
 }
 
+/** Returns who acts for the subject of a token (RFC 8693 section 4.1); undefined if nobody does. */
+function actorOf({ all }: AccessClaims): string | undefined {
+  const { sub } = { sub: undefined, ...(all.act as object | undefined) };
+  return typeof sub === "string" ? sub : undefined;
+}
+
+/** Describes a request with an access token. The actor of the token is recorded with whatever the request ends. */
+function originFor(caller: AccessClaims, requester: Requester): Origin {
+  const actor = actorOf(caller);
+  return { ...originOf(requester), ...(actor !== undefined && { actor }) };
+}
+
 const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
 
 /** Refuses an access token whose session has ended, or that is stale. An update that comes later does not concern the operation. */
@@ -121,16 +134,20 @@ export async function logout(
   requester: Requester,
 ): Promise<Done | Refused> {
   const { sid } = caller;
-  const origin = originOf(requester);
+  const by = actorOf(caller);
+  const origin = originFor(caller, requester);
   // The other sessions end before the session of the caller: if the store fails in between, the client can still try again.
   for (const other of byCookie) {
-    if (other === sid || !(await deps.store.endOwned(sid, other, "logout", origin)).ok) continue;
-    deps.audit({ event: "session_ended", sid: other, subject: caller.sub, reason: "logout" }, requester);
+    if (other === sid) continue;
+    const ended = await deps.store.endOwned(sid, other, "logout", origin);
+    if (!ended.ok) continue;
+    const { actor = by } = ended;
+    deps.audit({ event: "session_ended", sid: other, subject: caller.sub, actor, reason: "logout" }, requester);
   }
   // An access token that has not expired proves that the session existed: its ending is recorded even if the store has lost it.
   const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
-  deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "logout" }, requester);
+  deps.audit({ event: "session_ended", sid, subject: caller.sub, actor: by, reason: "logout" }, requester);
   return DONE;
 }
 
@@ -151,12 +168,13 @@ export async function logoutByCookie(
   for (const { sid, issuedAt } of ordered.tokens) {
     const outcome = await deps.store.end(sid, "logout", originOf(requester), { issuedAt, proof });
     if (!outcome.ok && outcome.reason !== "already_ended") {
-      const { reason, subject } = outcome;
-      deps.audit({ event: "bound_key_missing", sid, subject, operation: "logout", reason }, requester);
+      const { reason, subject, actor } = outcome;
+      deps.audit({ event: "bound_key_missing", sid, subject, actor, operation: "logout", reason }, requester);
       refusal = { ok: false, reason, sid };
     }
     if (outcome.ok && outcome.wasLive) {
-      deps.audit({ event: "session_ended", sid, subject: outcome.subject, reason: "logout" }, requester);
+      const { subject, actor } = outcome;
+      deps.audit({ event: "session_ended", sid, subject, actor, reason: "logout" }, requester);
     }
   }
   return refusal ?? DONE;
@@ -182,9 +200,10 @@ export async function revokeOwn(
   const current = await requireCurrent(deps, caller);
   if (!current.ok) return current;
   if (target === undefined) return NOT_FOUND;
-  const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner", originOf(requester));
+  const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner", originFor(caller, requester));
   if (!outcome.ok) return outcome.reason === "not_found" ? NOT_FOUND : revoked(caller);
-  deps.audit({ event: "session_ended", sid: target, subject: caller.sub, reason: "revoked_by_owner" }, requester);
+  const names = { sid: target, subject: caller.sub, actor: outcome.actor ?? actorOf(caller) };
+  deps.audit({ event: "session_ended", ...names, reason: "revoked_by_owner" }, requester);
   return DONE;
 }
 
@@ -196,11 +215,12 @@ export async function revokeOthers(
 ): Promise<{ readonly ok: true; readonly count: number } | Refused> {
   const current = await requireCurrent(deps, caller);
   if (!current.ok) return current;
-  const options = { except: caller.sid, actor: caller.sid, origin: originOf(requester) };
+  const options = { except: caller.sid, actor: caller.sid, origin: originFor(caller, requester) };
   const outcome = await deps.store.endAll(caller.sub, "revoked_others", options);
   if (!outcome.ok) return revoked(caller);
   for (const sid of outcome.ended) {
-    deps.audit({ event: "session_ended", sid, subject: caller.sub, reason: "revoked_others" }, requester);
+    const names = { sid, subject: caller.sub, actor: outcome.actors?.get(sid) ?? actorOf(caller) };
+    deps.audit({ event: "session_ended", ...names, reason: "revoked_others" }, requester);
   }
   return { ok: true, count: outcome.count };
 }

@@ -23,19 +23,15 @@ export type Keeping = { readonly clock: WallClock; readonly shiftMs: SessionStor
 export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping): EventRecord | undefined {
   switch (event.event) {
     case "session_created": {
-      const { sid, subject } = event;
       const { client, clientId } = event.session;
-      const own = { sid, subject, client, clientId, ...(event.newDevice && { newDevice: event.newDevice }) };
+      const own = { ...keptNames(event), client, clientId, ...(event.newDevice && { newDevice: event.newDevice }) };
       const created = { ...common(requester, keeping), type: "created", ...own } as const;
-      return { event: created, dueKey: dueKeyOf({ type: "created", sid }) };
+      return { event: created, dueKey: dueKeyOf(created) };
     }
     case "session_ended": {
-      const { sid, subject, reason } = event;
-      const ended = { ...common(requester, keeping), type: "ended", sid, reason } as const;
-      return {
-        event: { ...ended, ...(subject !== undefined && { subject }) },
-        dueKey: dueKeyOf({ type: "ended", sid }),
-      };
+      const { reason } = event;
+      const ended = { ...common(requester, keeping), type: "ended", ...keptNames(event), reason } as const;
+      return { event: ended, dueKey: dueKeyOf(ended) };
     }
     case "session_elevated":
     case "session_updated":
@@ -43,7 +39,7 @@ export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping
     case "device_unbound": {
       const { event: name } = event;
       const type = name === "session_elevated" ? "elevated" : name === "session_updated" ? "updated" : name;
-      return { event: { ...common(requester, keeping), type, sid: event.sid, subject: event.subject } };
+      return { event: { ...common(requester, keeping), type, ...keptNames(event) } };
     }
     case "all_sessions_ended": {
       const { revokedUntil } = event;
@@ -56,6 +52,12 @@ export function keptOf(event: AuditEvent, requester: Requester, keeping: Keeping
     default:
       return undefined;
   }
+}
+
+type Names = Pick<Extract<AuditEvent, { readonly event: "session_ended" }>, "sid" | "subject" | "actor">;
+
+function keptNames({ sid, subject, actor }: Names) {
+  return { sid, ...(subject !== undefined && { subject }), ...(actor !== undefined && { actor }) };
 }
 
 function common(requester: Requester, { clock }: Keeping) {
@@ -75,6 +77,7 @@ export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
     type,
     sid,
     subject = "",
+    actor,
     reason,
     revokedUntil = storeMs(0),
     time: happenedAt,
@@ -84,12 +87,12 @@ export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
   } = event;
   if (type === "all_ended") return [{ event: "all_sessions_ended", revokedUntil, happenedAt }];
   if (sid === undefined) return [];
+  const names = { sid, subject, ...(actor !== undefined && { actor }) };
   if (type === "created" && client) {
     return [
       {
         event: "session_created",
-        sid,
-        subject,
+        ...names,
         session: { client, clientId },
         ...(newDevice && { newDevice }),
         happenedAt,
@@ -97,9 +100,9 @@ export function dueLines({ event, cause }: DueRecord): readonly AuditEvent[] {
     ];
   }
   if (type !== "ended" || reason === undefined) return [];
-  const ended: AuditEvent = { event: "session_ended", sid, subject, reason, happenedAt };
+  const ended: AuditEvent = { event: "session_ended", ...names, reason, happenedAt };
   if (reason !== "reuse") return [ended];
-  return [{ event: "authn_token_reuse", sid, subject, ...(cause && { cause }), happenedAt }, ended];
+  return [{ event: "authn_token_reuse", ...names, ...(cause && { cause }), happenedAt }, ended];
 }
 
 export function requesterOf({ event, ids }: DueRecord): Requester {

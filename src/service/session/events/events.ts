@@ -30,6 +30,8 @@ export type SessionEvent<Time extends StoreMs | WallMs = WallMs> = {
   readonly sid?: SessionId;
   /** Absent if the subject is not known. */
   readonly subject?: string;
+  /** Who used the session in place of its subject, or caused the event in the subject's name. */
+  readonly actor?: string;
   readonly reason?: EndReason;
   /** For a logout of everyone: sessions that were created at this time or before have ended. */
   readonly revokedUntil?: Time;
@@ -65,6 +67,8 @@ export type Origin = Partial<Correlation> & {
   readonly admin?: string;
   /** The subject of the session, if the caller has proven it. The ending is then recorded even if the store has lost the session. */
   readonly subject?: string;
+  /** Who acts for the subject. */
+  readonly actor?: string;
 };
 
 /**

@@ -72,7 +72,7 @@ export async function migrate(
   const requester = asMigration(from);
   const { subject } = wanted;
   const sid = deps.sessionIdOf(subject, id);
-  const result = await withinLimit(deps, subject, requester, () =>
+  const result = await withinLimit(deps, { subject }, requester, () =>
     store.createOnce(
       CLAIM_MS,
       limit,

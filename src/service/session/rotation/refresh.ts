@@ -1,4 +1,4 @@
-import type { Audit, Requester } from "../audit.ts";
+import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { DevicePresentation } from "../devices/binding.ts";
 import { isProofKey, thumbprintOf } from "../devices/key.ts";
 import {
@@ -120,14 +120,15 @@ export async function refresh(
   if (!rotated.ok) return refuse(deps, token.sid, rotated, presentation, requester);
   const { outcome, session, child, now } = rotated;
   if (presentation.proof !== undefined) noteSessionKey(device, session);
-  const { sid, subject } = session;
+  const { sid } = session;
+  const names = namesOf(session);
   if (rotated.device === "first_use" && session.device !== undefined) {
     const { algorithm } = session.device.key;
-    deps.audit({ event: "device_bound", sid, subject, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
+    deps.audit({ event: "device_bound", ...names, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
   const judged = tokenRequest && judgeTokenRequest(tokenRequest, session);
   if (judged?.ok === false) return judged;
-  deps.audit({ event: "session_renewed", sid, subject, outcome }, requester);
+  deps.audit({ event: "session_renewed", ...names, outcome }, requester);
   if (others.length > 0) await replace(deps, session, others, requester);
   return {
     ok: true,
@@ -172,8 +173,9 @@ async function replace(
   requester: Requester,
 ): Promise<void> {
   for (const { sid: other } of older) {
-    if (!(await store.endOwned(sid, other, "replaced", originOf(requester))).ok) continue;
-    audit({ event: "session_ended", sid: other, subject, reason: "replaced" }, requester);
+    const ended = await store.endOwned(sid, other, "replaced", originOf(requester));
+    if (!ended.ok) continue;
+    audit({ event: "session_ended", sid: other, subject, actor: ended.actor, reason: "replaced" }, requester);
   }
 }
 
@@ -192,18 +194,18 @@ function refuse(
   switch (rotated.reason) {
     case "reuse":
     case "two_holders": {
-      const { subject, reason } = rotated;
+      const { subject, actor, reason } = rotated;
       audit(
-        { event: "authn_token_reuse", sid, subject, ...(reason === "two_holders" && { cause: reason }) },
+        { event: "authn_token_reuse", sid, subject, actor, ...(reason === "two_holders" && { cause: reason }) },
         requester,
       );
-      audit({ event: "session_ended", sid, subject, reason: "reuse" }, requester);
+      audit({ event: "session_ended", sid, subject, actor, reason: "reuse" }, requester);
       return { ok: false, reason, sid };
     }
     case "device_proof_missing": {
-      const { subject } = rotated.session;
       const { skipped } = presentation;
-      audit({ event: skipped ? "device_renewal_skipped" : "device_proof_missing", sid, subject }, requester);
+      const event = skipped ? "device_renewal_skipped" : "device_proof_missing";
+      audit({ event, ...namesOf(rotated.session) }, requester);
       if (skipped) return RENEWAL_SKIPPED;
       if (isStale(presentation)) return COOKIE_STALE;
       return { ok: false, reason: "device_proof_missing", sid };
@@ -211,9 +213,8 @@ function refuse(
     case "proof_missing":
     case "other_key": {
       const { reason } = rotated;
-      const { subject } = rotated.session;
       noteSessionKey(device, rotated.session);
-      audit({ event: "bound_key_missing", sid, subject, operation: "refresh", reason }, requester);
+      audit({ event: "bound_key_missing", ...namesOf(rotated.session), operation: "refresh", reason }, requester);
       return { ok: false, reason, sid };
     }
     case "device_required": {

@@ -17,6 +17,7 @@ export async function backchannelRequest(
   const token = await signClaims("logout+jwt", {
     iss: issuer,
     ...(signal.subject === undefined ? {} : { sub: signal.subject }),
+    ...(signal.actor === undefined ? {} : { act: { sub: signal.actor } }),
     aud: audience.length === 1 ? audience[0] : audience,
     iat,
     exp: iat + LIFE_SECONDS,

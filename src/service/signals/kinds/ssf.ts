@@ -25,6 +25,7 @@ const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "s
   replaced: "user",
   reuse: "policy",
   expired: "policy",
+  actor_ended: "policy",
 };
 
 /** The claims that all security event tokens of this file have. */
@@ -81,13 +82,15 @@ export function signalToken(
 
 function caepEventOf(signal: SentSignal): object {
   const event_timestamp = secondsOf(signal.endedAt);
+  const act = signal.actor === undefined ? {} : { act: { sub: signal.actor } };
   if (signal.reason === "updated") {
-    return { event_timestamp, initiating_entity: "admin", claims: { sv: signal.version } };
+    return { event_timestamp, ...act, initiating_entity: "admin", claims: { sv: signal.version } };
   }
   return {
     event_timestamp,
     initiating_entity: INITIATORS[signal.reason as SignalReason], // Other notices are for webhooks (manage.ts).
     reason_admin: { en: signal.reason },
+    ...act,
   };
 }
 

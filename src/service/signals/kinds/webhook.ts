@@ -25,6 +25,7 @@ export function webhookRequest(
     data: {
       session_id: signal.sessionId,
       subject: signal.subject,
+      actor: signal.actor,
       client_id: signal.clientId,
       ...(type === SIGNAL_EVENTS.ended && { reason: signal.reason }),
       ...(type === SIGNAL_EVENTS.updated && { version: signal.version }),

@@ -10,7 +10,14 @@ import { noteOf } from "../event-text.ts";
 import type { Claims } from "./claims.ts";
 import { type LimitProgress, type LimitStep, limitStep } from "./limits.ts";
 import { rotationOf, sessionOf } from "./rows.ts";
-import { type CreateStep, createStep, isNewDevice, type SubjectDeps } from "./subject-steps.ts";
+import {
+  type CreateStep,
+  createStep,
+  isNewDevice,
+  notingActors,
+  type SubjectDeps,
+  withActors,
+} from "./subject-steps.ts";
 import type { Transactions } from "./transactions.ts";
 
 export type CreationDeps = SubjectDeps &
@@ -64,7 +71,9 @@ async function createWithin<Found extends object = never>(
   limit: SessionLimit | undefined,
   ...[session, childNonce, cap, replaces, origin]: Parameters<SessionStore["create"]>
 ): Promise<CreateWithinOutcome | Found> {
-  const { sessions, end, leaveCreated, signalCreated, write } = deps;
+  const { sessions, leaveCreated, signalCreated, write } = deps;
+  const { end, actors } = notingActors(deps.end);
+  const noting = { ...deps, end };
   const note = noteOf(origin);
   const evicted: SessionId[] = [];
   let replaced = false;
@@ -82,7 +91,7 @@ async function createWithin<Found extends object = never>(
     const old = replaces && sessions.live(replaces, now);
     // Once the session to replace has ended, the limit does not count: the new session takes its place.
     if (limit !== undefined && !replaced) {
-      const applied = limitStep(deps, limit, session, old && sessionOf(old), progress, now, note);
+      const applied = limitStep(noting, limit, session, old && sessionOf(old), progress, now, note);
       if (applied.state !== "within") return applied;
       evicted.push(...applied.evicted);
     }
@@ -90,7 +99,7 @@ async function createWithin<Found extends object = never>(
       end(old.sid, "replaced", now, note, old.subject);
       replaced = true;
     }
-    const created = createStep(deps, session, childNonce, cap, now, note);
+    const created = createStep(noting, session, childNonce, cap, now, note);
     if (created.state === "created") {
       leaveCreated(session, origin, now, newDevice);
       signalCreated(created.session, newDevice, now);
@@ -105,7 +114,8 @@ async function createWithin<Found extends object = never>(
     if (taken.state === "refused") return { ok: false, reason: "refused", live: taken.live };
     if ("evicted" in taken) evicted.push(...taken.evicted);
     if (taken.state === "created") {
-      return { ok: true, session: taken.session, evicted, replaced, newDevice: newDevice === true };
+      const found = { evicted, replaced, newDevice: newDevice === true, ...withActors(actors) };
+      return { ok: true, session: taken.session, ...found };
     }
     progress = taken.state === "more" ? taken.progress : undefined;
     await nextTurn();

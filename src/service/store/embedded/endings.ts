@@ -2,6 +2,8 @@ import { judgeEnd } from "../../session/devices/binding.ts";
 import type { EndingHolder, EndOutcome, SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
+import type { Wakers } from "../wakers.ts";
+import type { AttachedSteps } from "./attached.ts";
 import type { DueSteps } from "./events.ts";
 import { type SessionRow, sessionOf } from "./rows.ts";
 import { isMarked, type SessionDeps } from "./session-steps.ts";
@@ -14,12 +16,12 @@ type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
   readonly signals: SignalSteps;
   /** Completes the logout of a subject with many sessions, one of which is this session. */
   readonly finishEndOf: (sid: SessionRow["sid"]) => Promise<void>;
-  /** Calls the listeners for revocations, so that they read the revocation log. */
-  readonly wake: () => void;
+  readonly attached: Pick<AttachedSteps, "handOverAll">;
+  readonly wakers: Pick<Wakers, "wake">;
 };
 
 export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned" | "revokeAll"> {
-  const { sql, sessions, log, due, signals, write, end, finishEndOf, wake } = deps;
+  const { sql, sessions, log, due, signals, write, end, finishEndOf, attached, wakers } = deps;
   return {
     async end(sid, reason, origin, holder) {
       for (;;) {
@@ -30,8 +32,9 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
           const refusal = refuseEnd(live, holder);
           if (refusal !== undefined) return refusal;
           const subject = live?.subject ?? origin?.subject;
-          end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject ?? "");
-          return live === undefined ? { ok: true, wasLive: false } : { ok: true, wasLive: true, subject: live.subject };
+          const actor = end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject ?? "");
+          if (live === undefined) return { ok: true, wasLive: false };
+          return { ok: true, wasLive: true, subject: live.subject, ...withActor(actor) };
         });
         if (outcome !== undefined) return outcome;
         await finishEndOf(sid); // Verifiers must learn that the session has ended before the caller gets the response.
@@ -43,8 +46,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
         const subject = sessions.live(actor, now)?.subject;
         if (subject === undefined) return { ok: false, reason: "actor_ended" };
         if (sessions.live(target, now)?.subject !== subject) return { ok: false, reason: "not_found" };
-        end(target, reason, now, noteOf(origin), subject);
-        return { ok: true };
+        return { ok: true, ...withActor(end(target, reason, now, noteOf(origin), subject)) };
       });
     },
 
@@ -54,12 +56,13 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
         const newest = Math.max(now, Number(sql.newest.get()?.time));
         const until = storeMs(Math.max(0, Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1)));
         sql.endAll.run(until);
+        attached.handOverAll(until);
         signals.beginEndOfAll(before, until, now);
         log.appendAll(until, now);
         due.leaveEndOfAll(until, origin, now);
         return until;
       });
-      wake();
+      wakers.wake([]);
       return revokedUntil;
     },
   };
@@ -68,10 +71,16 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
 /** The value of `ended` for a session that ended in a logout of its subject, and that may not be in the revocation log yet. */
 const ENDED_WITH_SUBJECT = 2;
 
+/** Returns the actor of a session that has ended, if it had one. */
+export function withActor(actor: string | undefined): { readonly actor?: string } {
+  return actor === undefined ? {} : { actor };
+}
+
 /** Returns why a client may not end its session with the token it presented; undefined if it may, or if it presented no token. */
 function refuseEnd(row: SessionRow | undefined, holder: EndingHolder | undefined) {
   if (row === undefined || holder === undefined) return undefined;
   const session = sessionOf(row);
   const reason = judgeEnd(session, holder, holder.proof);
-  return reason === "allowed" ? undefined : ({ ok: false, reason, subject: session.subject } as const);
+  if (reason === "allowed") return undefined;
+  return { ok: false, reason, subject: session.subject, ...withActor(session.actor?.subject) } as const;
 }

@@ -38,7 +38,8 @@ export function limitStep(
 ): LimitStep {
   const { subject } = session;
   const group = groupOf(session, limit.scope);
-  const isCounted = (other: Session) => other.subject === subject && groupOf(other, limit.scope) === group;
+  const isCounted = (other: Session) =>
+    other.subject === subject && other.actor === undefined && groupOf(other, limit.scope) === group;
   if (replaced !== undefined && isCounted(replaced)) return WITHIN;
   const rows = sql.ofSubjectAfter.all(subject, after.createdAt, after.sid, EXAMINED) as (FoundRow & {
     rowid: number;

@@ -40,6 +40,7 @@ export type SessionRow = {
   readonly absolute_expires_at: StoreMs;
   readonly fixed: string;
   readonly rotation: string;
+  readonly actor: string | null;
 };
 
 /** `ended` is 1 if the session ended in a logout of everyone, 2 if it ended in a logout of its subject, otherwise 0. */
@@ -74,7 +75,7 @@ export function slid(session: Session, now: StoreMs): Session {
   };
 }
 
-export function toRow(session: Session, rotation: RotationState): Record<keyof SessionRow, string | number> {
+export function toRow(session: Session, rotation: RotationState): Record<keyof SessionRow, string | number | null> {
   return {
     sid: session.sid,
     subject: session.subject,
@@ -84,7 +85,13 @@ export function toRow(session: Session, rotation: RotationState): Record<keyof S
     absolute_expires_at: session.absoluteExpiresAt,
     fixed: fixedOf(session),
     rotation: JSON.stringify(rotation),
+    actor: session.actor === undefined ? null : "",
   };
+}
+
+/** Returns the subject of a session's actor; undefined if there is none. @param fixed the column of that name */
+export function actorIn(fixed: string): string | undefined {
+  return (JSON.parse(fixed) as Fixed).actor?.subject;
 }
 
 export function fixedOf(session: Session): string {

@@ -127,6 +127,12 @@ export const MIGRATIONS = [
    UPDATE sessions SET examined_at = idle_expires_at;
    DROP INDEX sessions_by_expiry;
    CREATE INDEX sessions_by_examination ON sessions (examined_at);`,
+  // `actor` of a session that somebody uses in place of its subject: the session of that actor with which it ends, '' if there is none, or
+  // '!' when that one has ended and this one has to end. It is NULL for all other sessions.
+  `ALTER TABLE sessions ADD COLUMN actor TEXT;
+   CREATE INDEX sessions_by_actor ON sessions (actor) WHERE actor IS NOT NULL;
+   CREATE INDEX sessions_by_subject_with_actor ON sessions (subject) WHERE actor IS NOT NULL;
+   ALTER TABLE signals ADD COLUMN actor TEXT NOT NULL DEFAULT '';`,
 ] as const;
 const VERSION = MIGRATIONS.length;
 

@@ -149,12 +149,12 @@ function rotate(
 
 function end(
   deps: SessionDeps,
-  { sid, subject }: Session,
+  { sid, subject, actor }: Session,
   reason: "reuse" | "two_holders",
   now: StoreMs,
   mayEnd: boolean,
 ): RotateOutcome | undefined {
   if (!mayEnd) return undefined;
   deps.endReused(sid, subject, reason, now);
-  return { ok: false, reason, subject };
+  return { ok: false, reason, subject, ...(actor && { actor: actor.subject }) };
 }

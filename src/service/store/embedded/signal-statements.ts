@@ -13,7 +13,9 @@ export function signalStatements(db: DatabaseSync) {
     isWanted: db.prepare(
       "SELECT 1 FROM subscriptions, json_each(definition, '$.filter.events') AS event WHERE event.value = ? LIMIT 1",
     ),
-    appendSignal: db.prepare("INSERT INTO signals (sid, ended_at, reason, client, subject) VALUES (?, ?, ?, ?, ?)"),
+    appendSignal: db.prepare(
+      "INSERT INTO signals (sid, ended_at, reason, client, subject, actor) VALUES (?, ?, ?, ?, ?, ?)",
+    ),
     sweepSignals: db.prepare(
       `DELETE FROM signals WHERE ended_at < ? AND number IN (SELECT number FROM signals ORDER BY number LIMIT ${SWEEP})`,
     ),

@@ -2,7 +2,7 @@
 import type { Session, SessionId } from "../../session/model.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { SIGNAL_EVENTS, type SignalReason } from "../../signals/model.ts";
-import type { SessionRow } from "./rows.ts";
+import { actorIn, type SessionRow } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** How many signals one transaction appends after a logout of everyone, in about 1 ms. */
@@ -28,7 +28,7 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
     return state.created_until > 0 ? state : undefined;
   };
   const appendSignalOfAll = (row: Row, endedAt: StoreMs) =>
-    sql.appendSignal.run(row.sid, endedAt, "revoked_all", clientOf(row), row.subject);
+    sql.appendSignal.run(row.sid, endedAt, "revoked_all", clientOf(row), row.subject, actorOf(row));
 
   return {
     pending,
@@ -37,22 +37,23 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
     append(sid: SessionId, reason: SignalReason, now: StoreMs, subject: string): void {
       if (sql.isSubscribed.get() === undefined) return;
       const row = sql.session.get(sid) as SessionRow | undefined;
-      sql.appendSignal.run(sid, now, reason, row === undefined ? "" : clientOf(row), row?.subject ?? subject);
+      const [client, actor] = row === undefined ? ["", ""] : [clientOf(row), actorOf(row)];
+      sql.appendSignal.run(sid, now, reason, client, row?.subject ?? subject, actor);
       sql.sweepSignals.run(now - retentionMs);
     },
 
-    appendCreated({ sid, subject, clientId }: Session, newDevice: boolean, now: StoreMs): void {
+    appendCreated({ sid, subject, clientId, actor }: Session, newDevice: boolean, now: StoreMs): void {
       if (sql.isSubscribed.get() === undefined) return;
       for (const notice of newDevice ? (["created", "new_device"] as const) : (["created"] as const)) {
         if (sql.isWanted.get(SIGNAL_EVENTS[notice]) === undefined) continue;
-        sql.appendSignal.run(sid, now, notice, clientId, subject);
+        sql.appendSignal.run(sid, now, notice, clientId, subject, actor?.subject ?? "");
         sql.sweepSignals.run(now - retentionMs);
       }
     },
 
-    appendUpdated({ sid, subject, clientId, version = 0 }: Session, now: StoreMs): void {
+    appendUpdated({ sid, subject, clientId, version = 0, actor }: Session, now: StoreMs): void {
       if (sql.isWanted.get(SIGNAL_EVENTS.updated) === undefined) return;
-      sql.appendSignal.run(sid, now, `updated:${version}`, clientId, subject);
+      sql.appendSignal.run(sid, now, `updated:${version}`, clientId, subject, actor?.subject ?? "");
       sql.sweepSignals.run(now - retentionMs);
     },
 
@@ -84,6 +85,10 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
       if (!isDone) appendSignalOfAll(row, under.ended_at);
     },
   };
+}
+
+function actorOf({ fixed }: Pick<SessionRow, "fixed">): string {
+  return actorIn(fixed) ?? "";
 }
 
 function clientOf({ fixed }: Pick<SessionRow, "fixed">): string {

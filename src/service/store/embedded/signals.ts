@@ -24,6 +24,7 @@ type SignalRow = Position & {
   readonly reason: string;
   readonly client: string;
   readonly subject: string;
+  readonly actor: string;
 };
 
 type WaitingRow = Pick<SignalRow, "sid" | "ended_at"> & { readonly id: string; readonly count: number };

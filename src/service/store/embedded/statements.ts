@@ -36,8 +36,8 @@ export function prepareStatements(db: DatabaseSync) {
     created: db.prepare("UPDATE store SET newest = max(newest, ?)"),
     endAll: db.prepare("UPDATE store SET ended_until = max(ended_until, ?)"),
     insert: db.prepare(
-      `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, examined_at)
-       VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation, :idle_expires_at)`,
+      `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at)
+       VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation, :actor, :idle_expires_at)`,
     ),
     slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE sid = ?"),
     slideAndFix: db.prepare(
@@ -76,6 +76,7 @@ export function prepareStatements(db: DatabaseSync) {
        WHERE examined_at <= ? AND ${ENDED} <> 2 ORDER BY examined_at LIMIT ?`,
     ),
 
+    ...attachedStatements(db),
     ...eventStatements(db),
     ...signalStatements(db),
     ...forgetStatements(db),
@@ -87,6 +88,21 @@ export function prepareStatements(db: DatabaseSync) {
     sweepLog: db.prepare(
       `DELETE FROM log WHERE expires_at <= ? AND seq IN (SELECT seq FROM log ORDER BY seq LIMIT ${SWEEP})`,
     ),
+  };
+}
+
+/** Prepares the statements for sessions that somebody uses in place of their subject. */
+function attachedStatements(db: DatabaseSync) {
+  return {
+    attach: db.prepare("UPDATE sessions SET actor = ? WHERE sid = ?"),
+    countAttached: db.prepare("SELECT count(*) AS count FROM sessions WHERE actor = ?"),
+    handOver: db.prepare("UPDATE sessions SET actor = '!' WHERE actor = ?"),
+    handOverAll: db.prepare(
+      `UPDATE sessions SET actor = '!'
+       WHERE actor > '!' AND (SELECT created_at FROM sessions AS own WHERE own.sid = sessions.actor) <= ?`,
+    ),
+    handedOver: db.prepare("SELECT sid, subject FROM sessions WHERE actor = '!'"),
+    fixedOfActor: db.prepare("SELECT fixed FROM sessions WHERE sid = ? AND actor IS NOT NULL"),
   };
 }
 
@@ -156,7 +172,7 @@ function subjectStatements(db: DatabaseSync) {
     ),
     oldestOfFew: db.prepare(
       `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions
-       WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
+       WHERE subject = ? AND actor IS NULL AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
     ),
     hasAgent: db.prepare(
       `SELECT 1 FROM (
@@ -166,7 +182,11 @@ function subjectStatements(db: DatabaseSync) {
     ),
     oldest: db.prepare(
       `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions
-       WHERE subject = ? AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY created_at, sid LIMIT ?`,
+       WHERE subject = ? AND actor IS NULL AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY created_at, sid LIMIT ?`,
+    ),
+    actingOf: db.prepare(
+      `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions INDEXED BY sessions_by_subject_with_actor
+       WHERE subject = ? AND actor IS NOT NULL AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid`,
     ),
     // The sessions of a subject after a position, oldest first, by which limits count them.
     ofSubjectAfter: db.prepare(

@@ -11,8 +11,9 @@ import type { LogEntry } from "../../session/model.ts";
 import { type Clock, StoreUnavailable } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
-import { REUSE_NOTES } from "../event-text.ts";
+import { noteWithActor, REUSE_NOTES } from "../event-text.ts";
 import { createWakers, type Wakers } from "../wakers.ts";
+import { createAttached, createAttachedSteps } from "./attached.ts";
 import { createClaims } from "./claims.ts";
 import { createStoreClock } from "./clock.ts";
 import { createEndings } from "./endings.ts";
@@ -67,19 +68,15 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const signals = createSignalSteps(sql, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);
   const wakers = watchChanges(sql);
 
-  /** The entries that the running transaction has appended to the revocation log. Listeners get them after the commit. */
-  let appended: LogEntry[] = [];
-  const write: Transactions["write"] = (durability, step) => {
-    appended = [];
-    const result = transactions.write(durability, step);
-    if (appended.length > 0) wakers.wake(appended);
-    return result;
-  };
+  const attached = createAttachedSteps(sql);
+  const { write, publish } = createWrites(transactions, wakers, attached);
   const end: EndStep = (sid, reason, now, note, subject) => {
+    const actor = attached.end(sid);
     signals.append(sid, reason, now, subject);
     sql.remove.run(sid);
-    due.leaveEnded(sid, reason, note, subject, now);
-    appended.push(log.append(sid, reason, now));
+    due.leaveEnded(sid, reason, noteWithActor(note, actor), subject, now);
+    publish(log.append(sid, reason, now));
+    return actor;
   };
 
   const parts = { sql, sessions, log, due, signals, read, write, end };
@@ -98,11 +95,13 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     ...createUpdates({
       ...parts,
       signalUpdated: signals.appendUpdated,
-      markStale: (sid, version, now) => void appended.push(log.appendMark(sid, version, now)),
+      markStale: (sid, version, now) => publish(log.appendMark(sid, version, now)),
     }),
     ...createSubjects(subjects),
-    ...createEndings({ ...parts, finishEndOf: (sid) => finishEndOf(subjects, sid), wake: () => wakers.wake([]) }),
     forget: createForgetting({ ...subjects, signals, db, path: options.path }),
+    ...createEndings({ ...parts, attached, wakers, finishEndOf: (sid) => finishEndOf(subjects, sid) }),
+    ...createAttached(parts),
+    onAttachedEnd: attached.onHandOver,
     signals: createSignals(sql, signals, transactions),
 
     async revocations(cursor) {
@@ -122,6 +121,24 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
       if (db.isOpen) db.close();
     },
   };
+}
+
+/** Returns a `write` that calls the listeners after each commit, and a function by which its steps publish what they append to the log. */
+function createWrites(
+  transactions: Transactions,
+  wakers: Wakers,
+  attached: Pick<ReturnType<typeof createAttachedSteps>, "begin" | "wake">,
+) {
+  let appended: LogEntry[] = [];
+  const write: Transactions["write"] = (durability, step) => {
+    appended = [];
+    attached.begin();
+    const result = transactions.write(durability, step);
+    if (appended.length > 0) wakers.wake(appended);
+    attached.wake();
+    return result;
+  };
+  return { write, publish: (entry: LogEntry) => void appended.push(entry) };
 }
 
 /** How often the file is checked for writes of other processes, in ms. */

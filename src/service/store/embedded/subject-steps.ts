@@ -27,8 +27,17 @@ const EXAMINED_AT_ONCE = 200;
 /** How long the result of a finished logout of many sessions is kept, in ms. */
 const KEPT_MS = 60_000;
 
-/** Ends a session. A `note` that is not empty is the text of its due record: an event to be recorded (session/events.ts). */
-export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => void;
+/**
+ * Ends a session. A `note` that is not empty is the text of its due record: an event to be recorded (session/events.ts). Returns the subject
+ * of the session's actor, if it had one.
+ */
+export type EndStep = (
+  sid: SessionId,
+  reason: EndReason,
+  now: StoreMs,
+  note: string,
+  subject: string,
+) => string | undefined;
 
 export type SubjectDeps = {
   readonly sql: Statements;
@@ -51,7 +60,29 @@ type EndRow = {
 };
 
 /** The result of one step of a logout of many sessions; `count` is the total so far. Undefined means that there is no such logout. */
-type Part = { readonly done: boolean; readonly count: number; readonly ended: readonly SessionId[] } | undefined;
+type Part =
+  | { readonly done: boolean; readonly count: number; readonly ended: readonly SessionId[]; readonly actors: Actors }
+  | undefined;
+
+/** The actors of sessions that have ended, of those that had one. */
+export type Actors = Map<SessionId, string>;
+
+/** Returns a step that ends sessions, and the actors of those that it ends and that have one. */
+export function notingActors(end: EndStep): { readonly end: EndStep; readonly actors: Actors } {
+  const actors: Actors = new Map();
+  return {
+    actors,
+    end(sid, ...how) {
+      const actor = end(sid, ...how);
+      if (actor !== undefined) actors.set(sid, actor);
+      return actor;
+    },
+  };
+}
+
+export function withActors(actors: Actors): { readonly actors?: Actors } {
+  return actors.size === 0 ? {} : { actors };
+}
 
 /** `begun`: the logout of many sessions has begun. `busy`: an earlier one of the same subject, with this id, must be finished first. */
 type Begun = { readonly state: "begun" | "busy"; readonly id: string };
@@ -66,6 +97,8 @@ export type CreateStep =
 export function isNewDevice({ sql }: Pick<SubjectDeps, "sql">, { subject, client }: NewSession, now: StoreMs): boolean {
   return client.userAgent !== "" && sql.hasAgent.get(subject, now, FEW, client.userAgent) === undefined;
 }
+
+type Used = { readonly sid: SessionId; readonly lastRefreshedAt: number };
 
 /** Ends the least recently used sessions beyond the cap, and creates one. @param session must not exist yet */
 export function createStep(
@@ -84,7 +117,13 @@ export function createStep(
   // even if MAX_EXPIRED of them have expired, so that a higher count would change nothing.
   const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
   let evicted: SessionId[] = [];
-  if (counted + spared >= cap) {
+  // Sessions with an actor, which are few, count apart from the others.
+  const acting = () => sql.actingOf.all(subject, now) as Used[];
+  if (session.actor !== undefined) {
+    const own = acting();
+    evicted = takeExcess(own, own.length - cap + 1, LIMIT_WINDOW).map(({ sid }) => sid);
+    for (const sid of evicted) end(sid, "session_limit", now, note, subject);
+  } else if (counted + spared >= cap) {
     const many = counted > MAX_EXPIRED;
     const crowded = many && Number(sql.countToExamine.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED;
     if (crowded && expireStep({ sql, sessions, end, endedWithAll }, now).ended.length > 0) return { state: "swept" };
@@ -92,11 +131,11 @@ export function createStep(
       many && !crowded
         ? counted - Number(sql.countExpiredOfMany.get(now, subject, endedUntil)?.count)
         : Number(sql.countLiveOf.get(subject, endedUntil, now, cap + FEW)?.count);
-    const count = live + spared;
+    const count = live + spared - acting().length;
     const excess = Math.max(0, count - cap + 1);
     const oldest = count <= FEW ? sql.oldestOfFew : sql.oldest;
     const ending = Math.min(excess, AT_ONCE);
-    const found = oldest.all(subject, now, ending + LIMIT_WINDOW - 1) as { sid: SessionId; lastRefreshedAt: number }[];
+    const found = oldest.all(subject, now, ending + LIMIT_WINDOW - 1) as Used[];
     evicted = takeExcess(found, ending, LIMIT_WINDOW).map(({ sid }) => sid);
     for (const sid of evicted) end(sid, "session_limit", now, note, subject);
     if (excess > AT_ONCE) return { state: "evicted", evicted };
@@ -125,8 +164,9 @@ export function endAllStep(
   const few = sessions.few(subject, now, AT_ONCE + 1);
   if (few !== undefined) {
     const ended = few.filter((sid) => sid !== except);
-    for (const sid of ended) end(sid, reason, now, note, subject);
-    return { ok: true, ended, count: ended.length };
+    const { end: endOne, actors } = notingActors(end);
+    for (const sid of ended) endOne(sid, reason, now, note, subject);
+    return { ok: true, ended, count: ended.length, ...withActors(actors) };
   }
   sql.forgetEnds.run(now - KEPT_MS);
   const newest = Number(sql.newestOf.get(subject)?.time);
@@ -154,8 +194,8 @@ export function expireStep({ sql, end, endedWithAll }: SubjectDeps, now: StoreMs
       endedWithAll(sid);
       sql.remove.run(sid);
     } else {
-      end(sid, "expired", now, EXPIRED_NOTE, subject);
-      ended.push({ sid, ...(subject !== "" && { subject }) });
+      const actor = end(sid, "expired", now, EXPIRED_NOTE, subject);
+      ended.push({ sid, ...(subject !== "" && { subject }), ...(actor !== undefined && { actor }) });
     }
   }
   return { ended, isDone: rows.length < EXAMINED_AT_ONCE };
@@ -165,16 +205,17 @@ export function expireStep({ sql, end, endedWithAll }: SubjectDeps, now: StoreMs
 export function endSomeStep({ sql, end }: SubjectDeps, id: string, now: StoreMs): Part {
   const row = sql.endById.get(id) as EndRow | undefined;
   if (row === undefined) return undefined;
-  if (row.created_until === 0) return { done: true, count: row.count, ended: [] };
+  if (row.created_until === 0) return { done: true, count: row.count, ended: [], actors: new Map() };
   const { subject, created_after, created_until, spared, reason, note } = row;
   const oldest = sql.ending.all(subject, created_after, created_until, spared, AT_ONCE) as {
     readonly sid: SessionId;
     readonly idle_expires_at: StoreMs;
   }[];
   const ended: SessionId[] = [];
+  const { end: endOne, actors } = notingActors(end);
   for (const { sid, idle_expires_at } of oldest) {
     if (now < idle_expires_at) {
-      end(sid, reason, now, note, subject);
+      endOne(sid, reason, now, note, subject);
       ended.push(sid);
     } else {
       end(sid, "expired", now, EXPIRED_NOTE, subject);
@@ -184,5 +225,5 @@ export function endSomeStep({ sql, end }: SubjectDeps, id: string, now: StoreMs)
   const done = oldest.length < AT_ONCE;
   if (done) sql.finishEnd.run(count, now, id);
   else sql.countEnded.run(count, id);
-  return { done, count, ended };
+  return { done, count, ended, actors };
 }

@@ -5,7 +5,7 @@ import type { SessionId } from "../../session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import { RECORDED_WITHIN_MS } from "../event-text.ts";
 import { createCreation, type CreationDeps as Deps } from "./create.ts";
-import { endAllStep, endSomeStep, expireStep } from "./subject-steps.ts";
+import { type Actors, endAllStep, endSomeStep, expireStep, withActors } from "./subject-steps.ts";
 
 export function createSubjects(
   deps: Deps,
@@ -58,21 +58,20 @@ export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
  * Finishes a logout of many sessions: deletes their rows and appends their log entries. The sessions count as ended already, and that is on
  * disk, so only the last transaction here waits for the disk.
  */
-export async function finishEnd(
-  deps: Deps,
-  id: string,
-): Promise<{ readonly count: number; readonly ended: SessionId[] }> {
+export async function finishEnd(deps: Deps, id: string) {
   const { sql, write } = deps;
   const ended: SessionId[] = [];
+  const actors: Actors = new Map();
   const startedAt = performance.now();
   for (;;) {
     await nextTurn();
     const part = write("NORMAL", (now) => endSomeStep(deps, id, now));
     if (part === undefined) throw new StoreUnavailable("the end of a subject's sessions is not known any more");
     ended.push(...part.ended);
+    for (const [sid, actor] of part.actors) actors.set(sid, actor);
     if (!part.done) continue;
     write("FULL", () => sql.touch.run());
     const isLate = performance.now() - startedAt > RECORDED_WITHIN_MS;
-    return { count: part.count, ended: isLate ? [] : ended };
+    return { count: part.count, ended: isLate ? [] : ended, ...withActors(actors) };
   }
 }

@@ -24,6 +24,7 @@ export function createUpdates(deps: Deps): Pick<SessionStore, "elevate" | "updat
         const row = sessions.live(sid, now);
         if (row === undefined) return gone(deps, sid, now);
         const before = sessionOf(row);
+        if (before.actor !== undefined) return { ok: false, reason: "has_actor" };
         if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
         const elevated = { ...before, authentication };
         const session = refresh ? counted(elevated, true, true, now) : elevated;

@@ -1,13 +1,14 @@
 /** Creates a session in one run of a script. A subject with many sessions takes several runs, because each run does limited work. */
 import type { SessionLimit } from "../../session/admin/limit.ts";
-import type { CreateOnceOutcome, CreateWithinOutcome, SessionStore } from "../../session/ports.ts";
+import type { SessionId } from "../../session/model.ts";
+import type { CreateOnceOutcome, CreateWithinOutcome, EndOwnedOutcome, SessionStore } from "../../session/ports.ts";
 import type { RotationState } from "../../session/rotation/rotation.ts";
 import { noteOf } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeRotation, decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffers, listed, sessionId, text } from "./replies.ts";
+import { buffers, endedSessions, listed, text } from "./replies.ts";
 
 type ClaimedOutcome =
   | (Extract<CreateWithinOutcome, { readonly ok: true }> & { readonly rotation: RotationState })
@@ -38,9 +39,9 @@ export function createCreation(
     // A session to replace in another partition has another subject, and a separate script ends it before the creation. If the creation
     // then fails, there is one session too few, which is better than one too many. With a limit that may refuse, the order is reversed.
     const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
-    const endElsewhere = async () => elsewhere && (await endOwned(replaces, replaces, "replaced", origin)).ok;
+    const endElsewhere = async () => (elsewhere ? endOwned(replaces, replaces, "replaced", origin) : undefined);
     const mayRefuse = limit?.whenExceeded === "refuse";
-    const endedBefore = !mayRefuse && (await endElsewhere());
+    const endedBefore = mayRefuse ? undefined : await endElsewhere();
     const old = elsewhere ? "" : (replaces ?? "");
     const limits = [idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap, markerLifeMs, old, versionOf(session)];
     const notes = [noteOf(origin), noteOf(origin, session)];
@@ -52,12 +53,11 @@ export function createCreation(
     // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
     // session has ended in the meantime, the key of its marker.
     await acknowledge(tag, [`s${sid}`, `m${sid}`]);
-    const endedElsewhere = endedBefore || (mayRefuse && (await endElsewhere()));
+    const endedElsewhere = mayRefuse ? await endElsewhere() : endedBefore;
     return {
       ok: true,
       session: decodeSession(sid, record, 0),
-      evicted: others.map(sessionId),
-      replaced: endedElsewhere || (replaced !== undefined && replaced.length > 0),
+      ...endedFor(replaces, endedElsewhere, replaced, others),
       newDevice: newDevice !== undefined && newDevice.length > 0,
       rotation: decodeRotation(record, 0),
     };
@@ -84,6 +84,25 @@ export function createCreation(
       const { ok, ...outcome } = created;
       return outcome;
     },
+  };
+}
+
+/** Returns which sessions have ended for a new one. @param elsewhere the outcome for a session to replace that is in another partition */
+function endedFor(
+  replaces: SessionId | undefined,
+  elsewhere: EndOwnedOutcome | undefined,
+  replaced: Buffer | undefined,
+  others: readonly Buffer[],
+) {
+  const isReplaced = replaced !== undefined && replaced.length > 0;
+  const actors = new Map(endedSessions(isReplaced ? [replaced, ...others] : others).actors);
+  if (replaces !== undefined && elsewhere?.ok && elsewhere.actor !== undefined) {
+    actors.set(replaces, elsewhere.actor);
+  }
+  return {
+    evicted: endedSessions(others).ended,
+    replaced: elsewhere?.ok === true || isReplaced,
+    ...(actors.size > 0 && { actors }),
   };
 }
 

@@ -10,13 +10,12 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import type { SessionId } from "../../session/model.ts";
 import { type EndAllOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffers, sessionId, text } from "./replies.ts";
+import { buffers, endedSessions, text } from "./replies.ts";
 
 /** How often lua/end_rest.lua is run again if no reply arrives, and the delay before the first repetition, in ms. The delay doubles. */
 const RETRIES = 3;
@@ -25,7 +24,7 @@ const RETRY_MS = 50;
 const ID_BYTES = 8;
 
 /** The reply of one run of lua/end_rest.lua: how many sessions the logout has ended so far, and which ones this run has ended. */
-type Part = { readonly state: "more" | "done" | "none"; readonly count: number; readonly ended: readonly SessionId[] };
+type Part = { readonly state: "more" | "done" | "none"; readonly count: number; readonly ended: readonly Buffer[] };
 
 export type SubjectEnds = Pick<SessionStore, "endAll"> & {
   /** Finishes the logouts of many sessions that are under way in a partition. */
@@ -38,12 +37,12 @@ export function createSubjectEnds(
   markerLifeMs: number,
 ): SubjectEnds {
   const runPart = async (tag: string, id: string): Promise<Part> => {
-    const [state, count, ...sids] = buffers(await link.run("end_rest", [tag], [id, markerLifeMs]));
-    return { state: text(state) as Part["state"], count: Number(count && text(count)), ended: sids.map(sessionId) };
+    const [state, count, ...ended] = buffers(await link.run("end_rest", [tag], [id, markerLifeMs]));
+    return { state: text(state) as Part["state"], count: Number(count && text(count)), ended };
   };
 
   const endMany = async (tag: string, id: string): Promise<EndAllOutcome> => {
-    const ended: SessionId[] = [];
+    const ended: Buffer[] = [];
     const startedAt = performance.now();
     for (;;) {
       const part = await retry(() => runPart(tag, id));
@@ -52,7 +51,7 @@ export function createSubjectEnds(
       if (part.state === "more") continue;
       await acknowledge(tag, [`d${id}`]);
       const isLate = performance.now() - startedAt > RECORDED_WITHIN_MS;
-      return { ok: true, ended: isLate ? [] : ended, count: part.count };
+      return { ok: true, ...endedSessions(isLate ? [] : ended), count: part.count };
     }
   };
 
@@ -72,10 +71,11 @@ export function createSubjectEnds(
           case "begun":
             return endMany(tag, id);
           case "ended": {
-            const ended = sids.map(sessionId);
+            const found = endedSessions(sids);
+            const { ended } = found;
             // One script has ended all sessions, so one acknowledgement covers them.
             await acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]);
-            return { ok: true, ended, count: ended.length };
+            return { ok: true, ...found, count: ended.length };
           }
           default:
             await acknowledge(tag, []);

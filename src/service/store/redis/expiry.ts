@@ -9,7 +9,7 @@ import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { EXPIRED_NOTE } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
-import { buffers, sessionId, text } from "./replies.ts";
+import { buffers, namesOf, sessionId, text } from "./replies.ts";
 
 /** For how long no other instance examines a partition after one has done so, in ms. */
 const LEASE_MS = 30_000;
@@ -104,8 +104,9 @@ export class Expiry {
     }
     span.dueAt = least.length === 0 ? Number.POSITIVE_INFINITY : now + Number(text(least));
     for (let at = 0; at < gone.length; at += 2) {
-      const subject = gone[at + 1]?.toString() ?? "";
-      ended.push({ sid: sessionId(gone[at] ?? rest), ...(subject !== "" && { subject }) });
+      const { subject, actor } = namesOf(gone[at + 1] ?? rest);
+      const names = { ...(subject !== "" && { subject }), ...(actor !== undefined && { actor }) };
+      ended.push({ sid: sessionId(gone[at] ?? rest), ...names });
     }
     return rest;
   }

@@ -63,8 +63,10 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
     case "wrong_client":
       return { ok: false, reason: outcome };
     case "reuse":
-    case "two_holders":
-      return { ok: false, reason: outcome, subject: decodeSession(sid, bytes, RECORD).subject };
+    case "two_holders": {
+      const { subject, actor } = decodeSession(sid, bytes, RECORD);
+      return { ok: false, reason: outcome, subject, ...(actor && { actor: actor.subject }) };
+    }
     case "device_proof_missing":
     case "device_required":
     case "proof_missing":
@@ -108,6 +110,7 @@ export function elevateOutcome(sid: SessionId, reply: unknown): ElevateOutcome {
   const bytes = buffer(reply);
   const first = letter(bytes);
   if (first === "l") return { ok: true, session: decodeSession(sid, bytes, RECORD) };
+  if (first === "a") return { ok: false, reason: "has_actor" };
   return first === "o" ? { ok: false, reason: "outdated" } : notLive(bytes);
 }
 
@@ -133,10 +136,10 @@ export function isEnding(reply: unknown): boolean {
 export function endOutcome(reply: unknown): EndOutcome {
   const bytes = buffer(reply);
   if (bytes.toString("latin1", 0, ENDED.length) === ENDED)
-    return { ok: true, wasLive: true, subject: bytes.toString("utf8", ENDED.length) };
+    return { ok: true, wasLive: true, ...namesOf(bytes.subarray(ENDED.length)) };
   const first = letter(bytes);
   if (first === "n" || first === "k") {
-    return { ok: false, reason: first === "n" ? "proof_missing" : "other_key", subject: bytes.toString("utf8", 1) };
+    return { ok: false, reason: first === "n" ? "proof_missing" : "other_key", ...namesOf(bytes.subarray(1)) };
   }
   return text(bytes) === "marked" ? MARKED : ALREADY_ENDED;
 }
@@ -144,7 +147,31 @@ export function endOutcome(reply: unknown): EndOutcome {
 export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
   const outcome = text(reply);
   if (outcome === ENDED) return { ok: true };
+  if (outcome.startsWith(ENDED)) return { ok: true, actor: buffer(reply).toString("utf8", ENDED.length) };
   return { ok: false, reason: outcome === "not_found" ? "not_found" : "actor_ended" };
+}
+
+/** Decodes the subject of a session, and that of its actor in a last line of its own, which is empty if there is none. */
+export function namesOf(bytes: Buffer): { readonly subject: string; readonly actor?: string } {
+  const names = bytes.toString();
+  const end = names.lastIndexOf("\n");
+  const actor = names.slice(end + 1);
+  return { subject: names.slice(0, end), ...(actor !== "" && { actor }) };
+}
+
+const SESSION_ID_LENGTH = 23;
+
+/** Decodes the ids of sessions that have ended, each followed by the subject of its actor, if it had one. */
+export function endedSessions(bytes: readonly Buffer[]) {
+  const ended = bytes.map((each) => sessionId(each.subarray(0, SESSION_ID_LENGTH)));
+  const withActor = bytes.filter((each) => each.length > SESSION_ID_LENGTH);
+  if (withActor.length === 0) return { ended };
+  const entries = withActor.map((each) => [sessionId(each.subarray(0, SESSION_ID_LENGTH)), actorIn(each)] as const);
+  return { ended, actors: new Map(entries) };
+}
+
+function actorIn(bytes: Buffer): string {
+  return bytes.toString("utf8", SESSION_ID_LENGTH);
 }
 
 /** Decodes a list of sid, record, sid, record, … */

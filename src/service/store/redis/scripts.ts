@@ -17,6 +17,7 @@ const VERBS = [
   ...(["signal_waiting", "signals_of"] as const),
   ...(["forget", "forget_records", "event_sessions"] as const),
   ...(["subscription"] as const),
+  ...(["attach", "attached", "detach"] as const),
   ...(["forget_last_seen", "register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
 ] as const;
 
@@ -49,8 +50,9 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
   const shared = (verb: Verb): string => {
     if (verb === "rotate") return partition + onDemand(sessions, blocks) + window;
     const subjects = OF_SUBJECTS.has(verb) ? readLua("subject") : "";
+    const own = OF_BLOCKS.has(verb) ? blocks : "";
     const limit = verb === "create" ? limitsOnDemand(readLua("limit")) : "";
-    return partition + sessions + subjects + (OF_BLOCKS.has(verb) ? blocks : "") + limit + window;
+    return partition + blocksOnDemand(blocks) + sessions + subjects + own + limit + window;
   };
   const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared(verb))]);
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };
@@ -58,12 +60,16 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
 
 /** Defines functions only on demand. Lua creates functions anew in each run; without these a refresh takes a tenth less time. */
 function onDemand(sessions: string, blocks: string): string {
-  return `local function session_functions()\n${sessions}return marked, ends_with_subject, close, unindex\nend
-local function block_function()\n${blocks}return block_at\nend\n`;
+  return `${blocksOnDemand(blocks)}local function session_functions()\n${sessions}return marked, ends_with_subject, close, unindex\nend\n`;
+}
+
+/** lua/sessions.lua reads the blocks of records only if it must. */
+function blocksOnDemand(blocks: string): string {
+  return `local function block_function()\n${blocks}return block_at, FACTS\nend\n`;
 }
 
 function limitsOnDemand(limit: string): string {
-  return `local function limit_functions()\n${limit}return live_sessions, take_excess, group_of, in_group\nend\n`;
+  return `local function limit_functions()\n${limit}return live_sessions, take_excess, group_of, in_group, alike\nend\n`;
 }
 
 function script(name: string, shared: string): Script {

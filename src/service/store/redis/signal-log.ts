@@ -11,7 +11,7 @@ import type {
 import { cursorOf, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { buffers, text } from "./replies.ts";
+import { buffers, namesOf, text } from "./replies.ts";
 import type { Verb } from "./scripts.ts";
 import type { Argument } from "./send.ts";
 
@@ -190,7 +190,9 @@ function tagOfNumber(partition: number): string {
   return tag;
 }
 
-/** Parses '<number> <sid> <ended at> <reason> <length of the client id, bytes> <client id><subject>'. */
+const WITH_ACTOR = /^0\d/;
+
+/** Parses '<number> <sid> <ended at> <reason> <length of the client id, bytes> <client id><subject>', with the actor in a line of its own if the time begins with 0. */
 function parseSignal(bytes: Buffer): LoggedSignal {
   const head = /^(\d+) (\S+) (\d+) (\S+) (\d+) /.exec(bytes.toString("latin1"));
   if (head === null) throw new TypeError("no signal of this service");
@@ -201,7 +203,7 @@ function parseSignal(bytes: Buffer): LoggedSignal {
     reason,
     endedAt: Number(endedAt),
     client: bytes.toString("utf8", start, end),
-    subject: bytes.toString("utf8", end),
+    ...(WITH_ACTOR.test(endedAt ?? "") ? namesOf(bytes.subarray(end)) : { subject: bytes.toString("utf8", end) }),
   });
   return { signal, cursor: cursorOf({ number: Number(number), sid: sid as SessionId }) };
 }

@@ -4,6 +4,7 @@
  */
 import { toStoreTime, wallMs } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
+import { createAttached } from "./attached.ts";
 import { type Connections, createConnections } from "./connection.ts";
 import { createCreation } from "./create.ts";
 import { createSubjectEnds } from "./end-all.ts";
@@ -69,6 +70,8 @@ function composeStore(
     expire: () => expiry.step(),
     revocations: createLogReader(link, clustered, ends.finish),
     onRevocation: subscription.add,
+    ...createAttached(link, acknowledge, clustered, endings.endOwned),
+    onAttachedEnd: subscription.addHandOver,
     signals: { log, subscriptions: createSubscriptions(link, acknowledge, log, signalsRetentionMs) },
     now(sid) {
       const clock = link.clock(tagOfSession(sid));

@@ -3,6 +3,9 @@ import { createWakers, type Wakers } from "../wakers.ts";
 import { type Client, type Connections, disconnect } from "./connection.ts";
 import { parseEntries } from "./log-entry.ts";
 
+/** What lua/sessions.lua publishes when a session has ended with which others have to end. It is no entry of the log. */
+const HAND_OVER = "^";
+
 /**
  * Receives what the scripts publish when they append to the revocation log. It subscribes only while there are listeners.
  * @param name that of the channel
@@ -11,7 +14,7 @@ export function subscribe(
   client: Client,
   { connectSubscriber }: Pick<Connections, "connectSubscriber">,
   name: string,
-): Pick<Wakers, "add"> & { close(): void } {
+): Pick<Wakers, "add"> & { addHandOver: (wake: () => void) => () => void; close(): void } {
   let subscriber: Client | undefined;
   // The client of a cluster opens a separate connection for subscriptions, and moves it when its node disappears.
   const open = () => {
@@ -23,10 +26,15 @@ export function subscribe(
   };
   const listen = () => {
     // Messages that were published before the subscription are missed, so every listener is called, and reads the log.
-    subscriber?.subscribe(name).then(() => wakers.wake([]), ignore);
+    subscriber?.subscribe(name).then(() => {
+      wakers.wake([]);
+      handOvers.wake([]);
+    }, ignore);
   };
   const onMessage = (channel: string, message: string) => {
-    if (channel === name) wakers.wake(parseEntries(message.split("\n")));
+    if (channel !== name) return;
+    if (message === HAND_OVER) handOvers.wake([]);
+    else wakers.wake(parseEntries(message.split("\n")));
   };
   const shut = () => {
     if (subscriber instanceof Redis) {
@@ -38,7 +46,15 @@ export function subscribe(
     subscriber = undefined;
   };
   const wakers = createWakers(open, shut);
-  return { add: wakers.add, close: shut };
+  let stop = ignore;
+  // It listens for as long as somebody wants to know of endings that were handed over, too.
+  const handOvers = createWakers(
+    () => {
+      stop = wakers.add(ignore);
+    },
+    () => stop(),
+  );
+  return { add: wakers.add, addHandOver: handOvers.add, close: shut };
 }
 
 function ignore(): void {}

@@ -51,7 +51,7 @@ export function lastSeenContract(context: () => Context): void {
       const { backend, store } = context();
       const claims = '{"role":"editor"}';
       const authentication = { time: wallMs(1_700_000_000_000), methods: ["pwd"], contextClass: "gold" };
-      const { deviceRequired: _, transport: _transport, ...rest } = fullSession(subject());
+      const { deviceRequired: _, transport: _transport, actor: _actor, ...rest } = fullSession(subject());
       for (const more of [{}, { claims }, { authentication }, { persistent: false as const, claims }, rest]) {
         const session = newSession(subject(), { ...more });
         const wanted = { ...session, sid: newSession(session.subject).sid };

@@ -64,6 +64,8 @@ const LIVES: Readonly<Record<string, number | undefined>> = {
   "until the last absolute expiry of a session in it, plus a sixteenth of the idle timeout, plus two minutes":
     ABSOLUTE + IDLE / 16 + 120 * SECOND,
   "that time": IDLE,
+  "until the last of them expires, plus two minutes": ABSOLUTE + 120 * SECOND,
+  "`SIGNALS_RETENTION`": DEFAULT_RETENTION_MS,
   "none: deleted when the last one is done": undefined,
   none: undefined,
   "30 s": 30 * SECOND,
@@ -126,6 +128,8 @@ async function useEveryVerb(): Promise<SessionId> {
     const { sid } = await login(user);
     await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid, subject: user })], RETENTION);
   }
+  const used = await login(subject(), { actor: { subject: "support", sessionId: kept.sid, endsWithSession: true } });
+  await store.attach(used.sid, kept.sid, ABSOLUTE);
   await store.end(recorded.sid, "logout", ORIGIN);
   await store.recordEvents(
     [recordOf({ time: storeMs(1), type: "ended", sid: recorded.sid, subject: user, reason: "logout" })],

@@ -73,6 +73,7 @@ const REASONS: Readonly<Record<RevocationReason, string>> = {
   [RevocationReason.REPLACED]: "replaced by a later login of the same browser",
   [RevocationReason.REUSE]: "ended for safety: a refresh token was used twice, as a stolen one would be",
   [RevocationReason.EXPIRED]: "expired",
+  [RevocationReason.ACTOR_ENDED]: "ended with the session of its actor",
 };
 
 export const whyEnded = (reason: RevocationReason): string => REASONS[reason] ?? "ended";

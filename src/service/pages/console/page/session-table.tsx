@@ -53,7 +53,7 @@ type RowProps = Omit<Props, "sessions" | "onEnd"> & { readonly session: Session;
 function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
   const [open, setOpen] = useState(false);
   const id = useId();
-  const { client, subject } = session;
+  const { client, subject, actor } = session;
   const device = deviceOf(client);
   return (
     <tbody class="session">
@@ -64,6 +64,11 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
             <Beside text={nameBeside(client)} />
             <Beside text={kindOf(client)} />
           </span>
+          {actor && (
+            <span class="badge">
+              used by <Given text={actor.subject} />
+            </span>
+          )}
         </th>
         {withSubject && (
           <td>
@@ -121,6 +126,8 @@ function SessionDetails({ session }: { readonly session: Session }) {
     Authenticated: authTime !== undefined && (
       <Given text={`${absolute(authTime)} ${session.amr.join(", ")} ${session.acr}`} />
     ),
+    Actor: session.actor && <Given text={session.actor.subject} />,
+    "Reason of the actor": session.actor && session.actor.reason !== "" && <Given text={session.actor.reason} />,
     Claims: claims !== "{}" && <pre>{claims.split("\n").map(visible).join("\n")}</pre>,
   };
   return (

@@ -89,6 +89,12 @@ function Entry({ event, device }: { readonly event: SessionEvent; readonly devic
           <Given text={event.sessionId === "" ? "Everybody" : (device ?? "A device that is no longer known")} />
         </b>{" "}
         {text}
+        {event.actor !== "" && (
+          <>
+            {" · actor: "}
+            <Given text={event.actor} />
+          </>
+        )}
         <p class="soft">
           <Origin event={event} />
           {absolute(ms)}

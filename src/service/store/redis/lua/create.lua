@@ -9,7 +9,7 @@
 --       ('end_least_recently_used', 'end_oldest', 'refuse'), separated by spaces; or '', 15 for how long the id is claimed, ms: until then
 --       no second session is created with it; or '', 16 what an earlier run has found (result 'more')
 -- Returns the session's record; the id of the session of argument 10 if it was live, or ''; 'new' if no live session of the subject, of
--- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended, in the order of their ends. If the limit
+-- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended (each followed by its actor), in order. If the limit
 -- refuses the session, it changes nothing, and returns 'refused', '', '', and ids and records of sessions that the limit counts, the least
 -- recently used first. If one run is not enough, it creates nothing, and returns 'again', '', 'new' or '', and the ids of the sessions that
 -- it has ended; or 'more' and argument 16 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
@@ -48,15 +48,19 @@ local new = ARGV[15] == '' and is_new_device() and 'new' or ''
 -- Of how many sessions, the oldest, the least recently used one ends. So the work does not grow with the number of sessions.
 local WINDOW = 64
 
+-- Whether somebody uses the new session in place of its subject. Such sessions count apart from the others.
+local acts = actor_of(string.rep('-', BODY - 1) .. ARGV[7]) ~= nil
+
 -- Ends sessions for the cap or the limit.
 local evicted = {}
 local function evict(sessions)
   local ending, entries = {}, {}
   for k, session in ipairs(sessions) do
     ending[k], entries[k] = session.sid, entry_of(session.record, session.sid)
-    evicted[#evicted + 1] = session.sid
   end
-  close(partition, ending, 'session_limit', now, marker_life, ARGV[12], subject)
+  for _, name in ipairs(close(partition, ending, 'session_limit', now, marker_life, ARGV[12], subject)) do
+    evicted[#evicted + 1] = name
+  end
   if not sids and #entries > 0 then redis.call('ZREM', many, unpack(entries)) end
   for _, other in ipairs(sids and ending or {}) do
     local at = string.find(sids, other, 1, true)
@@ -74,9 +78,9 @@ if ARGV[14] ~= '' then
   local function apply_limit(scope, most, action)
     local MOST_LISTED = 10 -- how many live sessions a refusal lists
     if sids and #sids < most * ID then return nil end
-    local live_sessions, take_excess, group_of, in_group = limit_functions()
+    local live_sessions, take_excess, group_of, in_group, alike = limit_functions()
     local group = group_of(struct.pack(HEAD, ARGV[11], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. ARGV[7], scope)
-    if old and subject_of(old) == subject and group_of(old, scope) == group then return nil end
+    if old and subject_of(old) == subject and not actor_of(old) and group_of(old, scope) == group then return nil end
     local known, entries = sids, {}
     if not sids then
       local from = ARGV[16] == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(ARGV[16], 1, ENTRY)
@@ -85,7 +89,7 @@ if ARGV[14] ~= '' then
       for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
       known = string.sub(ARGV[16], ENTRY + 1) .. table.concat(added)
     end
-    local counted = in_group(live_sessions(partition, known, now), scope, group)
+    local counted = in_group(alike(live_sessions(partition, known, now), acts), scope, group)
     local is_all, window = #entries < MOST, action == 'end_oldest' and 1 or WINDOW
     if not is_all and #counted < most + window then
       local found = { entries[#entries] }
@@ -111,10 +115,26 @@ if ARGV[14] ~= '' then
   if reply then return reply end
 end
 
-if not sids then
+-- Returns the sessions with an actor of a subject with many, oldest first. They live for a short time, so that only the newest MOST are read.
+local function acting_of_many(from, live_sessions)
+  local newest, sids = redis.call('ZREVRANGEBYLEX', many, '+', from, 'LIMIT', 0, MOST), {}
+  for k, entry in ipairs(newest) do sids[#newest - k + 1] = string.sub(entry, -ID) end
+  local found = {}
+  for _, session in ipairs(live_sessions(partition, table.concat(sids), now)) do
+    if session.sid ~= ARGV[10] and actor_of(session.record) then found[#found + 1] = session end
+  end
+  return found
+end
+
+if not sids and acts then
+  local live_sessions, take_excess = limit_functions()
+  local acting = acting_of_many(entries_after(ended), live_sessions)
+  evict(take_excess(acting, #acting - cap + 1, WINDOW))
+elseif not sids then
   local from = entries_after(ended)
   local replaced = old and subject_of(old) == subject
   local excess = redis.call('ZLEXCOUNT', many, from, '+') - (replaced and 1 or 0) - cap + 1
+  if excess > 0 then excess = excess - #acting_of_many(from, (limit_functions())) end
   if excess > 0 then
     if now >= tonumber(redis.call('GET', clean) or 0) then return reply_evicted({ 'sweep', '', new }) end
     local live_sessions, take_excess = limit_functions()
@@ -123,7 +143,7 @@ if not sids then
     for k, entry in ipairs(oldest) do oldest[k], lost[string.sub(entry, -ID)] = string.sub(entry, -ID), entry end
     for _, session in ipairs(live_sessions(partition, table.concat(oldest), now)) do
       lost[session.sid] = nil
-      if session.sid ~= ARGV[10] then listed[#listed + 1] = session end
+      if session.sid ~= ARGV[10] and not actor_of(session.record) then listed[#listed + 1] = session end
     end
     local removed = 0
     for _, entry in pairs(lost) do removed = removed + redis.call('ZREM', many, entry) end
@@ -138,8 +158,9 @@ end
 local created = math.max(now, ended + 1)
 if created > tonumber(found[1] or 0) then redis.call('SET', partition .. 'n', created) end
 
+local replaced = ''
 if old then
-  close(partition, { ARGV[10] }, 'replaced', now, marker_life, ARGV[12], subject_of(old))
+  replaced = close(partition, { ARGV[10] }, 'replaced', now, marker_life, ARGV[12], subject_of(old))[1]
   unindex(partition, ARGV[10], old)
   if sids then sids = redis.call('HGET', index, subject) or '' end
 end
@@ -155,13 +176,14 @@ end
 if sids and #sids < math.min(cap, MOST) * ID then
   sids = drop_expired(sids)
 elseif sids then
-  local live_sessions, take_excess = limit_functions()
+  local live_sessions, take_excess, _, _, alike = limit_functions()
   local kept, listed = live_sessions(partition, sids, now), {}
   for k, session in ipairs(kept) do listed[k] = session.sid end
   sids = table.concat(listed)
-  evict(take_excess(kept, #kept - cap + 1, WINDOW))
+  local counted = alike(kept, acts)
+  evict(take_excess(counted, #counted - cap + 1, WINDOW))
 end
-local reply = reply_evicted({ '', old and ARGV[10] or '', new })
+local reply = reply_evicted({ '', replaced, new })
 
 local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
 local record = struct.pack(HEAD, ARGV[11], 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]

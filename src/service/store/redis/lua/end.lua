@@ -6,9 +6,9 @@
 --       proves a key: 7 to 14 the thumbprint of the key, in words of 32 bits
 -- Returns one of these strings:
 --   'ending'    the session has ended in a logout of its subject, and end_rest.lua has yet to mark and log it; nothing was done
---   'n' and the subject   the session has a key and the client proves none
---   'k' and the subject   the client proves another key (judgeEnd of src/service/session/devices/binding.ts)
---   'ended' and the subject, without a separator
+--   'n' and the names   the session has a key and the client proves none
+--   'k' and the names   the client proves another key (judgeEnd of src/service/session/devices/binding.ts)
+--   'ended' and the names, without a separator: the subject, and in a last line of its own that of the actor
 --   'already'   the session has a marker
 --   'marked'    there was neither a session nor a marker
 local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
@@ -22,10 +22,10 @@ if record and #ARGV > 8 and string.byte(record) % 4 > 1 and string.byte(record, 
   local _, _, created = expiries(record)
   if since <= created or tonumber(ARGV[6]) >= since then
     local proof = #ARGV > 16 and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 7, 14))
-    if proof ~= key then return (proof and 'k' or 'n') .. subject_of(record) end
+    if proof ~= key then return (proof and 'k' or 'n') .. names_of(record) end
   end
 end
 local subject = record and subject_of(record) or ARGV[5]
 close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]), (record or subject ~= '') and ARGV[4] or '', subject)
 if record then unindex(partition, sid, record) end
-return record and 'ended' .. subject or 'marked'
+return record and 'ended' .. names_of(record) or 'marked'

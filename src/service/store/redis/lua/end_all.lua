@@ -4,7 +4,7 @@
 -- KEYS  1 partition
 -- ARGV  1 subject, 2 reason, 3 how long ended sessions stay marked, ms, 4 the session to spare, or '', 5 the session that must be live, or
 --       '', 6 an id of this logout, 7 the text of the due records (event-text.ts), or ''
--- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first; 'begun', if the subject has many sessions. If nothing
+-- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first, each followed by its actor (`close`); 'begun', if the subject has many sessions. If nothing
 -- was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the caller must run the script again; or
 -- 'busy', while another logout of many sessions has to be completed first.
 local MOST_ENDS = 16 -- the most logouts of many sessions that may be under way in a partition
@@ -40,9 +40,9 @@ for from = 1, #sids, ID do
   if sid == ARGV[4] then
     spared = sid
   elseif live(partition, sid, now) then
-    ended[#ended + 1], reply[#reply + 1] = sid, sid
+    ended[#ended + 1] = sid
   end
 end
-close(partition, ended, ARGV[2], now, tonumber(ARGV[3]), ARGV[7], subject)
+for k, name in ipairs(close(partition, ended, ARGV[2], now, tonumber(ARGV[3]), ARGV[7], subject)) do reply[k + 1] = name end
 write_index(partition, subject, spared)
 return reply

@@ -3,7 +3,7 @@
 -- them to the revocation log.
 -- KEYS  1 partition
 -- ARGV  1 the id of the logout, or '' for any that is under way, 2 how long ended sessions stay marked, ms
--- Returns 'more' or 'done', how many sessions this logout has ended so far, and the ids of those that this run has ended; 'none' if there
+-- Returns 'more' or 'done', how many sessions this logout has ended so far, and the ids of those that this run has ended, each followed by its actor (`close`); 'none' if there
 -- is no such logout.
 local AT_ONCE = 64 -- the number of sessions that one run ends, in about 1 ms
 local partition, id = KEYS[1], ARGV[1]
@@ -25,10 +25,10 @@ for _, entry in ipairs(oldest) do
   local sid = string.sub(entry, -ID)
   if sid ~= spared then
     entries[#entries + 1] = entry
-    if within_lifetimes(partition, sid, now) and struct.unpack('>I6', entry) > created_after then ended[#ended + 1], reply[#reply + 1] = sid, sid end
+    if within_lifetimes(partition, sid, now) and struct.unpack('>I6', entry) > created_after then ended[#ended + 1] = sid end
   end
 end
-close(partition, ended, reason, now, tonumber(ARGV[2]), note, subject)
+for k, name in ipairs(close(partition, ended, reason, now, tonumber(ARGV[2]), note, subject)) do reply[k + 2] = name end
 if #entries > 0 then redis.call('ZREM', many, unpack(entries)) end
 
 local done = #oldest < AT_ONCE

@@ -7,7 +7,7 @@
 -- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
 --       end, 5 how long ended sessions stay marked, ms, 6 the text of the due records (event-text.ts)
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
--- for how long none of the examined sessions expires, ms, or '' if none is left; then id and subject of each that has ended.
+-- for how long none of the examined sessions expires, ms, or '' if none is left; then id and names (end.lua) of each that has ended.
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition, lease = KEYS[1], tonumber(ARGV[2])
 for command in string.gmatch('SET PEXPIREAT ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
@@ -30,9 +30,9 @@ local chunks = redis.call('ZRANGEBYLEX', order, from, to, 'LIMIT', 0, CHUNKS + 1
 local rest = ''
 if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remove(chunks), 1, ENTRY) end
 
-local reply, least, gone, due, logged = { 'swept', rest, '' }, math.huge, {}, {}, {}
-local ended_all, states, ends = ended_until(partition), redis.call('MGET', partition .. 'h', partition .. 'j', partition .. 'g'), {}
-local horizons, unsignalled, switch = states[1], states[2], states[3]
+local reply, least, gone, due, logged, sids = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
+local ended_all, states, ends = ended_until(partition), redis.call('MGET', partition .. 'h', partition .. 'j', partition .. 'g', partition .. 'A'), {}
+local horizons, unsignalled, switch, attached = unpack(states)
 local marker_life = tonumber(ARGV[5])
 
 local function look(entry, record)
@@ -58,8 +58,11 @@ local function look(entry, record)
     if record then unindex(partition, sid, record) end
     if switch then ends[#ends + 1] = { sid, 'expired', record, subject } end
     logged[#logged + 1] = sid .. ' ' .. now .. ' ' .. now + marker_life .. ' expired'
-    due[#due + 1], due[#due + 2] = sid, table.concat({ now, now, 'expired', ARGV[6], subject }, '\n')
-    reply[#reply + 1], reply[#reply + 2] = sid, subject
+    local actor = record and actor_of(record)
+    local note = actor and '{"x":' .. cjson.encode(actor) .. '}' or ARGV[6]
+    due[#due + 1], due[#due + 2] = sid, table.concat({ now, now, 'expired', note, subject }, '\n')
+    reply[#reply + 1], reply[#reply + 2] = sid, subject .. '\n' .. (actor or '')
+    sids[#sids + 1] = sid
   end
 end
 
@@ -82,6 +85,7 @@ if #logged > 0 then
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
   if switch then append_signals(partition, switch, ends, now) end
   append_to_log(partition, logged, now, marker_life)
+  if attached then hand_over(partition, attached, one_of(sids)) end
 end
 if least < math.huge then reply[3] = string.format('%.0f', math.max(0, least - now)) end
 return reply

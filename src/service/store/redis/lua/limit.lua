@@ -55,3 +55,12 @@ local function in_group(sessions, scope, group)
   end
   return found
 end
+
+-- Returns which sessions of a list have an actor, or which have none.
+local function alike(sessions, acts)
+  local found = {}
+  for _, session in ipairs(sessions) do
+    if (actor_of(session.record) ~= nil) == acts then found[#found + 1] = session end
+  end
+  return found
+end

@@ -21,6 +21,9 @@
 --   {a7}n           when the newest session was created, ms.
 --   {a7}l           revocation log: ZSET of entries '<sid> <revoked at> <expires at> <reason>' in the order in which they were appended
 --                   (append_to_log). A logout of everyone is '* <created until> <expires at> revoked_all'.
+--   {a7}A           sessions that end with a session of this partition, that of their actor: each the id of the actor's session, its own id
+--                   and the time at which it expires (I6). The first id is NOBODY from the end of the actor's session on, until any
+--                   instance has ended the session (attached.lua). The key is absent if there are none.
 --   {a7}r           due records (src/service/session/events/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
 --                   record is due, when the event was, its kind, the request (event-text.ts) and the subject. record.lua removes a due
@@ -31,6 +34,7 @@
 --                   ' new_device', ' updated' or several of them. The key is absent if there is none.
 --   {a7}z           signal log (src/service/signals/ports.ts), a ZSET by number: '<number> <sid> <ended at> <reason> <length of the client id, bytes>
 --                   <client id><subject>'.
+--                   If the session had an actor, the time begins with 0, and {a7}A<sid> has the subject of the actor.
 --   {a7}f           the readers of the signal log, a HASH. The field '*' is the lease of the instance that reads: '<holder> <fence>
 --                   <until>'. The field of a subscription is '<number> <sid> <delivered> <dead letters>': number and sid of the last
 --                   signal that it has read ('-' if there was none), and its counters.
@@ -55,6 +59,8 @@ local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- the position after the head
 local ID = 23
 local ENTRY = 6 + ID
+local ATTACHED = 2 * ID + 6
+local NOBODY = string.rep('-', ID)
 local CHUNK = 32 * ENTRY
 
 -- One script ends at most this many sessions, or examines at most this many in an index. For more sessions several scripts run, so

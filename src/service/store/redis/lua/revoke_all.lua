@@ -17,5 +17,12 @@ if ARGV[3] ~= '' then
   redis.call('HSET', partition .. 'r', ARGV[4], table.concat({ now, now, 'revoked_all', ARGV[3], '' }, '\n'))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
 end
+local attached = redis.call('GET', partition .. 'A')
+if attached then
+  hand_over(partition, attached, function(actor)
+    local record = actor ~= NOBODY and redis.call('GET', partition .. 's' .. actor)
+    return record and select(3, expiries(record)) <= tonumber(created_until)
+  end)
+end
 append_to_log(partition, { '* ' .. created_until .. ' ' .. now + marker_life .. ' revoked_all' }, now, marker_life)
 return 'ended'

@@ -6,6 +6,21 @@ local function entry_of(record, sid)
   return string.sub(record, 40, 45) .. sid
 end
 
+-- Returns the subject of a session's actor, who uses it in place of its own subject; nil if there is none. Few records have the text that is
+-- looked for first, so that the blocks of the others are not read.
+local function actor_of(record)
+  if not string.find(record, '"actor":', BODY, true) then return nil end
+  local block_at, facts = block_function()
+  local at, after = block_at(record, facts)
+  local actor = at < after and cjson.decode(string.sub(record, at + 3, after - 1)).actor
+  return actor and actor.subject or nil
+end
+
+-- Returns the subject of a session, and in a last line of its own that of its actor; the line is empty if it has none.
+local function names_of(record)
+  return subject_of(record) .. '\n' .. (actor_of(record) or '')
+end
+
 -- Creates the functions that change and read the order of creation. A script that needs none of them does not call `order_functions`.
 local function order_functions()
   -- Returns whether entry `a` precedes entry `b` in the order of their bytes. Lua's own comparison depends on the locale.
@@ -132,8 +147,13 @@ local function append_signals(partition, switch, ends, now)
   local added = {}
   for _, ending in ipairs(ends) do
     local sid, reason, record, subject = unpack(ending)
-    local client = ''
+    local client, flag = '', ''
     if record then
+      local actor = actor_of(record)
+      if actor then
+        flag = '0' -- an older instance reads the same time
+        redis.call('SET', partition .. 'A' .. sid, actor, 'PXAT', now + keep + shift)
+      end
       local length, at
       subject, length, at = struct.unpack('>I2c0B', record, BODY)
       client = length == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + length - 1)
@@ -141,7 +161,7 @@ local function append_signals(partition, switch, ends, now)
     count = count + 1
     local number = string.format('%.0f', count)
     added[#added + 1] = number
-    added[#added + 1] = table.concat({ number, sid, string.format('%.0f', now), reason, #client, client .. subject }, ' ')
+    added[#added + 1] = table.concat({ number, sid, flag .. string.format('%.0f', now), reason, #client, client .. subject }, ' ')
   end
   redis.call('ZADD', log, unpack(added))
   redis.call('SET', partition .. 'g', table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
@@ -168,24 +188,49 @@ local function require_commands(partition, commands)
   end
 end
 
+-- Of the sessions that end with the sessions of their actors, notes that some have to end: those for whose actor's session `has_ended` returns
+-- true. Any instance ends them (attached.lua), because they are in other partitions.
+local function hand_over(partition, attached, has_ended)
+  local entries, found = {}, false
+  for at = 1, #attached, ATTACHED do
+    local actor = string.sub(attached, at, at + ID - 1)
+    if has_ended(actor) then actor, found = NOBODY, true end
+    entries[#entries + 1] = actor .. string.sub(attached, at + ID, at + ATTACHED - 1)
+  end
+  if not found then return end
+  redis.call('SET', partition .. 'A', table.concat(entries), 'KEEPTTL')
+  redis.pcall('PUBLISH', string.sub(partition, 1, -5) .. 'session-revocations', '^')
+end
+
+-- Returns a function that tells whether a session is one of these.
+local function one_of(sids)
+  local known = {}
+  for _, sid in ipairs(sids) do known[sid] = true end
+  return function(sid) return known[sid] end
+end
+
 -- Ends sessions of `subject`: deletes them, marks them as ended, appends to the revocation log, and leaves due records with the text `note`
--- (event-text.ts) unless that is ''. The caller updates the index afterwards.
+-- (event-text.ts) unless that is ''. Returns their ids, each followed by the subject of the session's actor, if it has one. The caller
+-- updates the index afterwards.
 local function close(partition, sids, reason, now, marker_life, note, subject)
-  if #sids == 0 then return end
+  if #sids == 0 then return {} end
   require_commands(partition, 'DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL')
   local _, _, remove_from_order = order_functions()
   local expires = now + marker_life
-  local keys, entries, order_entries, due, ends = {}, {}, {}, {}, {}
+  local keys, entries, order_entries, due, ends, names = {}, {}, {}, {}, {}, {}
   for k, sid in ipairs(sids) do keys[k] = partition .. 's' .. sid end
-  local records = redis.call('MGET', partition .. 'g', unpack(keys))
-  local switch = table.remove(records, 1)
+  local records = redis.call('MGET', partition .. 'g', partition .. 'A', unpack(keys))
+  local switch, attached = table.remove(records, 1), table.remove(records, 1)
   for k, sid in ipairs(sids) do
     local record = records[k]
     if record then order_entries[#order_entries + 1] = entry_of(record, sid) end
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
     if switch then ends[k] = { sid, reason, record, subject } end
-    due[2 * k - 1], due[2 * k] = sid, table.concat({ now, now, reason, note, subject }, '\n')
+    local actor, own = record and actor_of(record), note
+    if actor then own = string.sub(note, 1, -2) .. (#note > 2 and ',"x":' or '"x":') .. cjson.encode(actor) .. '}' end
+    due[2 * k - 1], due[2 * k] = sid, table.concat({ now, now, reason, own, subject }, '\n')
+    names[k] = sid .. (actor or '')
   end
   remove_from_order(partition .. 'o', order_entries)
   redis.call('DEL', unpack(keys))
@@ -195,6 +240,8 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
   end
   if switch then append_signals(partition, switch, ends, now) end
   append_to_log(partition, entries, now, marker_life)
+  if attached then hand_over(partition, attached, one_of(sids)) end
+  return names
 end
 
 -- Writes the list of sessions of a subject that has few.

@@ -4,7 +4,7 @@
 -- ARGV  1 the number of the last signal before them, 2 its sid, or '-', 3 the most to return
 -- Returns 'rewound' if the log has another signal with that number, or has never reached it; 'behind' and the number of the oldest
 -- signal in the log (of the next one, if the log is empty), if signals after the last one were dropped; otherwise 'more' or 'end' and
--- the signals.
+-- the signals; after a signal whose time begins with 0, in a line of its own, the actor (partition.lua).
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition, after, sid, most = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local log = partition .. 'z'
@@ -55,6 +55,10 @@ else
   local oldest = tonumber(number or count + 1)
   if oldest > after + 1 then return { 'behind', string.format('%.0f', oldest) } end
   found[most + 1] = nil
+end
+for k, signal in ipairs(found) do
+  local session = string.match(signal, '^%S+ (%S+) 0%d')
+  if session then found[k] = signal .. '\n' .. (redis.call('GET', partition .. 'A' .. session) or '') end
 end
 table.insert(found, 1, (more or #found == most) and 'more' or 'end')
 return found

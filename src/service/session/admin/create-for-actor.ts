@@ -1,0 +1,48 @@
+/** Creates sessions that somebody uses in place of their subject (impersonation). */
+import type { Requester } from "../audit.ts";
+import type { Limited } from "../errors.ts";
+import { originOf } from "../events/due-lines.ts";
+import type { NewSession, SessionId } from "../model.ts";
+import type { SessionStore } from "../ports.ts";
+import { type Created, create, type SessionRefused } from "./create.ts";
+import type { SessionLimit } from "./limit.ts";
+
+type Deps = Parameters<typeof create>[0] & {
+  readonly store: Pick<SessionStore, "find" | "attach" | "end">;
+};
+
+/**
+ * `ended`: the actor's session is not a live session of the actor. `has_actor`: somebody acts in that session, and nobody acts through two.
+ * `full`: too many sessions end with it.
+ */
+type ActorRefused = { readonly ok: false; readonly reason: "ended" | "has_actor" | "full" };
+
+/**
+ * Creates a session like `create`. If it is to end with the actor's own session, it is attached to that session before anybody gets its
+ * tokens. If the actor's session has ended by then, it ends, too. So no such session outlives the actor's: if this instance dies in between,
+ * nobody has the tokens.
+ */
+export async function createForActor(
+  deps: Deps,
+  wanted: Omit<NewSession, "sid">,
+  requester: Requester,
+  replaces?: SessionId,
+  limit?: SessionLimit,
+): Promise<Created | Limited | SessionRefused | ActorRefused> {
+  const { actor } = wanted;
+  if (actor === undefined) return create(deps, wanted, requester, replaces, limit);
+  if (actor.sessionId === undefined) return create(deps, wanted, requester, replaces);
+  const found = await deps.store.find(actor.sessionId);
+  if (!found.ok || found.session.subject !== actor.subject) return { ok: false, reason: "ended" };
+  if (found.session.actor !== undefined) return { ok: false, reason: "has_actor" };
+  const created = await create(deps, wanted, requester, replaces);
+  if (!created.ok || !actor.endsWithSession) return created;
+  const { sid, subject, createdAt, absoluteExpiresAt } = created.session;
+  const attached = await deps.store.attach(sid, actor.sessionId, absoluteExpiresAt - createdAt);
+  if (attached.ok) return created;
+  const ended = await deps.store.end(sid, "actor_ended", originOf(requester));
+  if (ended.ok) {
+    deps.audit({ event: "session_ended", sid, subject, actor: actor.subject, reason: "actor_ended" }, requester);
+  }
+  return attached;
+}

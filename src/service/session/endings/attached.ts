@@ -1,0 +1,78 @@
+/**
+ * Ends the sessions that end with the sessions of their actors. The step that ends an actor's session leaves a note in the store, in the same
+ * step. Every instance looks for such notes when it hears of one, and at intervals, so that the death of an instance delays an ending only.
+ */
+import { type Audit, UNKNOWN_REQUESTER } from "../audit.ts";
+import type { SessionId } from "../model.ts";
+import type { AttachOutcome, ExpiredSession } from "../store-outcomes.ts";
+
+/** Sessions that end with the sessions of their actors: a part of the store (ports.ts). */
+export interface AttachedSessions {
+  /** Makes a session end soon after the live session `actor` of its actor has ended. @param lifeMs how long the session lives at most */
+  attach(sid: SessionId, actor: SessionId, lifeMs: number): Promise<AttachOutcome>;
+
+  /**
+   * Ends the sessions whose actors' sessions have ended (`actor_ended`), each once, however many instances call it. Returns those that this
+   * call has ended, which the caller must record. The step that ended an actor's session has left a note, which stays until they have ended.
+   */
+  endAttached(): Promise<readonly ExpiredSession[]>;
+
+  /** Calls `wake` soon after `endAttached` may have something to do. Such a call is only a hint. Returns a function that stops the calls. */
+  onAttachedEnd(wake: () => void): () => void;
+}
+
+/** How often notes are looked for that no instance has heard of, in ms. */
+const LOOK_FOR_NOTES_MS = 10_000;
+
+type Deps = {
+  readonly store: Pick<AttachedSessions, "endAttached" | "onAttachedEnd">;
+  readonly audit: Audit;
+  /** Called with the first failure of an outage. */
+  readonly onError: (error: unknown) => void;
+};
+
+export type AttachedEndings = {
+  /** Ends and records what has to end. It runs by itself; tests call it. */
+  look(): Promise<void>;
+  /** Stops after the call of the store that is under way. */
+  close(): Promise<void>;
+};
+
+export function createAttachedEndings({ store, audit, onError }: Deps): AttachedEndings {
+  let looking: Promise<void> | undefined;
+  let isWanted = false;
+  let isFailing = false;
+
+  async function lookWhileWanted(): Promise<void> {
+    try {
+      while (isWanted) {
+        isWanted = false; // A note that is left from now on may be missed by the call that follows.
+        for (const { sid, subject, actor } of await store.endAttached()) {
+          audit({ event: "session_ended", sid, subject, actor, reason: "actor_ended" }, UNKNOWN_REQUESTER);
+        }
+      }
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) onError(error);
+      isFailing = true;
+    }
+  }
+
+  const look = () => {
+    isWanted = true;
+    looking ??= lookWhileWanted().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
+  const stop = store.onAttachedEnd(() => void look());
+  const timer = setInterval(() => void look(), LOOK_FOR_NOTES_MS).unref();
+  return {
+    look,
+    async close() {
+      stop();
+      clearInterval(timer);
+      await looking;
+    },
+  };
+}

@@ -1,0 +1,58 @@
+/**
+ * Sessions that end with the sessions of their actors. The two are in different partitions, so no step ends both. The step that ends an
+ * actor's session (`hand_over` of lua/sessions.lua) leaves a note in its partition, and publishes that it did. Every instance that hears of it
+ * ends the session, once, and removes the note.
+ */
+import { MAX_ATTACHED } from "../../session/model.ts";
+import type { ExpiredSession, SessionStore } from "../../session/ports.ts";
+import type { Link } from "./link.ts";
+import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
+import type { Acknowledge } from "./replicas.ts";
+import { buffers, decodeFound, text } from "./replies.ts";
+
+type Note = { readonly tag: string; readonly sid: ExpiredSession["sid"] };
+
+export function createAttached(
+  link: Pick<Link, "run">,
+  acknowledge: Acknowledge,
+  clustered: boolean,
+  endOwned: SessionStore["endOwned"],
+): Pick<SessionStore, "attach" | "endAttached"> {
+  const readNotes = async (tags: readonly string[]): Promise<Note[]> => {
+    const found = buffers(await link.run("attached", tags, [])).map(text);
+    const notes: Note[] = [];
+    for (const tag of tags) {
+      const sids = found.splice(0, 1 + Number(found[0])).slice(1);
+      for (const sid of sids) notes.push({ tag, sid: sid as Note["sid"] });
+    }
+    return notes;
+  };
+
+  const end = async ({ tag, sid }: Note): Promise<ExpiredSession | undefined> => {
+    const found = decodeFound(sid, await link.run("find", [tagOfSession(sid)], [sid]));
+    const outcome = await endOwned(sid, sid, "actor_ended", {});
+    await link.run("detach", [tag], [sid]);
+    if (!outcome.ok) return undefined;
+    return { sid, ...(found.ok && { subject: found.session.subject }), actor: outcome.actor };
+  };
+
+  return {
+    async attach(sid, actor, lifeMs) {
+      const tag = tagOfSession(actor);
+      const outcome = text(await link.run("attach", [tag], [actor, sid, lifeMs, MAX_ATTACHED]));
+      await acknowledge(tag, outcome === "attached" ? ["A"] : []);
+      return outcome === "attached" ? { ok: true } : { ok: false, reason: outcome === "full" ? "full" : "ended" };
+    },
+
+    /** @throws StoreUnavailable if a partition fails and nothing has ended. The notes stay until a later call. */
+    async endAttached() {
+      const slots = await Promise.allSettled(slicesOf(TAGS, clustered ? 1 : TAGS.length).map(readNotes));
+      const notes = slots.flatMap((slot) => (slot.status === "fulfilled" ? slot.value : []));
+      const results = await Promise.allSettled(notes.map(end));
+      const ended = results.flatMap((one) => (one.status === "fulfilled" && one.value ? [one.value] : []));
+      const failure = [...slots, ...results].find(({ status }) => status === "rejected");
+      if (failure?.status === "rejected" && ended.length === 0) throw failure.reason;
+      return ended;
+    },
+  };
+}
