@@ -200,6 +200,14 @@ describe.each(STORES)("on the %s store", (store) => {
     expect(outcome(await exchange(accessToken, { ...more, ...acting(first) }))).toEqual([400, "invalid_request"]);
   });
 
+  test("who uses the session in place of its user stays the last one in act", async () => {
+    const { accessToken, sid } = await user({ actor: { subject: "support-1", reason: "ticket 7" } });
+    const alone = await granted(accessToken, { audience: ORDERS });
+    expect(claims(alone).act).toEqual({ sub: "support-1" });
+    const byAgent = await granted(accessToken, { audience: ORDERS, ...acting(await agent()) });
+    expect(claims(byAgent)).toMatchObject({ sid, act: { sub: "agent-7", act: { sub: "support-1" } } });
+  });
+
   test("a chain of clients widens neither audiences nor life", async () => {
     const { accessToken } = await user({ audiences: [GATEWAY, ORDERS], audience: "" });
     const forOrders = await granted(accessToken, { audience: ORDERS });
