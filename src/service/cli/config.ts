@@ -127,7 +127,7 @@ const isRate = (value: unknown): value is { readonly count: number; readonly win
 
 /** Returns whether a variable is a duration with a unit. Durations of OpenTelemetry (`OTEL_…`) are plain numbers of milliseconds. */
 const isDuration = (name: string) =>
-  !name.startsWith("OTEL_") && /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION)$/.test(name);
+  !name.startsWith("OTEL_") && /_(?:TTL|INTERVAL|TIMEOUT|DELAY|AGE|RETENTION|MAX)$/.test(name);
 
 /** Formats a duration as variables contain it: `10s`, `5m`, `14d`. */
 function duration(ms: number): string {
