@@ -23,6 +23,9 @@ const [ISSUER, AUDIENCE] = ["https://auth.example", "https://api.example"];
 /** How many logouts of others may be under way at once. */
 const MAX_UNDER_WAY = 50;
 
+/** The first rounds, in which processes start and code is compiled, are not counted. */
+const WARM_UP_ROUNDS = 20;
+
 const nowMs = () => performance.timeOrigin + performance.now();
 
 if (process.argv[2] === "beside") logOutBeside();
@@ -117,7 +120,7 @@ async function measure(): Promise<void> {
     const arrivalOf = await readFeed(service);
     const [delays, beyond]: [number[], number[]] = [[], []];
     const stopBeside = startBeside(service, Number(values.beside));
-    for (let round = 0; round < rounds; round++) {
+    for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
       // The service may just be closing the idle connection of the previous round.
       const session = await logIn(service).catch(() => logIn(service));
       const before = await Promise.all(followers.map((follower) => follower.verdictOf(session.accessToken)));
@@ -127,6 +130,7 @@ async function measure(): Promise<void> {
       await (values.changes ? change(service, session) : logOut(service, session));
       const acknowledgedAt = nowMs();
       const [arrivedAt, ...times] = await Promise.all([arrival, ...refusals]);
+      if (round < 0) continue;
       delays.push(...times.map((time) => time - acknowledgedAt));
       beyond.push(...times.map((time) => time - arrivedAt));
     }
