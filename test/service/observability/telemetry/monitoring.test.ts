@@ -52,6 +52,8 @@ beforeAll(async () => {
     MAX_CONNECTIONS_PER_ADDRESS: String(SOCKETS_PER_ADDRESS),
     REDIS_COMMAND_TIMEOUT: "5s",
     ...{ SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on" },
+    // An application that cannot be reached: no old session can be continued.
+    ...{ MIGRATE_COOKIES: "connect.sid", MIGRATE_URL: `http://127.0.0.1:${await freePort()}/` },
   });
   const directory = scratch();
   const port = await freePort();
@@ -102,6 +104,7 @@ async function causeAll(publicApi: Caller): Promise<void> {
   // Fifteen malformed tokens cause more log lines of one kind than the log accepts in a second.
   for (let at = 0; at < 15; at++) await publicApi.call(refresh, {}, cookie("malformed"));
   await publicApi.call(refresh, {}, { ...cookie(user.refreshToken), "sec-fetch-site": "cross-site" });
+  await publicApi.call(refresh, {}, { cookie: "connect.sid=old" });
   await flood();
 }
 
