@@ -1,5 +1,6 @@
-// Measures how soon after the acknowledgement of a logout, or of a change of a session, the verifiers in Go and in Python refuse the token.
-// Each verifier is a separate process, and all follow one service on loopback, one language after the other.
+// Measures how soon after the acknowledgement of a logout, or of a change of a session, the verifiers in TypeScript, in Go and in Python refuse
+// the token. Each verifier in Go and in Python is a separate process, and those in TypeScript share one. All follow one service on loopback,
+// one language after the other.
 //
 //     npm run bench:logout [-- --verifiers 50] [--rounds 40] [--changes] [--beside <logouts a second>]
 //
@@ -12,11 +13,15 @@ import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { AccessTokenPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { createVerifier } from "../../src/verifier/index.ts";
 import { startService } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
-import { LANGUAGES, startFollower } from "../support/verifier/languages.ts";
+import { type Follower, type FollowOptions, LANGUAGES, startFollower } from "../support/verifier/languages.ts";
 
 type Urls = { readonly publicUrl: string; readonly adminUrl: string; readonly adminToken: string };
+type Question = { readonly id: number; readonly index: number; readonly token: string; readonly isUntil: boolean };
+type Decision = { readonly id: number; readonly verdict: string; readonly atMs: number };
+type Verifiers = readonly Pick<Follower, "verdictOf" | "refusedAtMs" | "stop">[];
 type Order = { readonly service: Urls; readonly perSecond: number } | "stop";
 
 const [ISSUER, AUDIENCE] = ["https://auth.example", "https://api.example"];
@@ -29,7 +34,52 @@ const WARM_UP_ROUNDS = 20;
 const nowMs = () => performance.timeOrigin + performance.now();
 
 if (process.argv[2] === "beside") logOutBeside();
+else if (process.argv[2] === "verify") verify();
 else await measure();
+
+/** Runs in a process of its own, with all verifiers in TypeScript. */
+function verify(): void {
+  const verifiers: ReturnType<typeof createVerifier>[] = [];
+  process.on("message", async (order: { readonly options: FollowOptions; readonly count: number } | Question) => {
+    if ("options" in order) {
+      for (let index = 0; index < order.count; index++) verifiers.push(createVerifier(order.options));
+      await Promise.all(verifiers.map(({ ready }) => ready));
+      process.send?.("ready");
+      return;
+    }
+    const { id, index, token, isUntil } = order;
+    let verdict = await verifiers[index]?.verify(token);
+    for (; isUntil && verdict?.ok; verdict = await verifiers[index]?.verify(token)) await sleep(5);
+    const decision: Decision = { id, verdict: verdict?.ok ? "accepted" : (verdict?.reason ?? "none"), atMs: nowMs() };
+    process.send?.(decision);
+  });
+}
+
+async function startHere(options: FollowOptions, count: number): Promise<Verifiers> {
+  const child = fork(import.meta.filename, ["verify"]);
+  child.send({ options, count });
+  await once(child, "message");
+  const asked = new Map<number, (decision: Decision) => void>();
+  child.on("message", (decision: Decision) => asked.get(decision.id)?.(decision));
+  let last = 0;
+  const ask = (index: number, token: string, isUntil: boolean) => {
+    const id = ++last;
+    child.send({ id, index, token, isUntil } satisfies Question);
+    return new Promise<Decision>((resolve) => asked.set(id, resolve));
+  };
+  return Array.from({ length: count }, (_, index) => ({
+    verdictOf: async (token) => (await ask(index, token, false)).verdict,
+    refusedAtMs: async (token) => (await ask(index, token, true)).atMs,
+    stop: () => child.kill(),
+  }));
+}
+
+async function startThere(build: () => Promise<readonly [string, ...string[]]>, options: FollowOptions, count: number) {
+  const command = await build();
+  const followers = Array.from({ length: count }, () => startFollower(command, options));
+  await Promise.all(followers.map((follower) => follower.reported("ready")));
+  return followers;
+}
 
 /** Runs in a process of its own: logs out sessions at a steady rate, or fewer where the machine cannot keep up, until a message stops it. */
 function logOutBeside(): void {
@@ -112,11 +162,14 @@ async function measure(): Promise<void> {
   const limits = { OVERLOAD_MAX_LOOP_DELAY: "10s", MAX_CONNECTIONS_PER_ADDRESS: "20000" };
   const service = await startService({ ISSUER, AUDIENCE, ...limits });
   const { adminUrl, adminToken } = service;
-  for (const { name, build } of LANGUAGES) {
-    const command = await build();
-    const options = { adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, policy: "refuse" } as const;
-    const followers = Array.from({ length: Number(values.verifiers) }, () => startFollower(command, options));
-    await Promise.all(followers.map((follower) => follower.reported("ready")));
+  const options = { adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, policy: "refuse" } as const;
+  const count = Number(values.verifiers);
+  const languages: readonly (readonly [name: string, start: () => Promise<Verifiers>])[] = [
+    ["TypeScript", () => startHere(options, count)],
+    ...LANGUAGES.map(({ name, build }) => [name, () => startThere(build, options, count)] as const),
+  ];
+  for (const [name, start] of languages) {
+    const followers = await start();
     const arrivalOf = await readFeed(service);
     const [delays, beyond]: [number[], number[]] = [[], []];
     const stopBeside = startBeside(service, Number(values.beside));
