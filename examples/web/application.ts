@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 // In your project, import from "@session-service/verifier".
 import { createVerifier } from "../../src/verifier/index.ts";
 import { buildPage } from "./assets.ts";
-import { signIn } from "./login.ts";
+import { type SignIn, signIn, signInAs } from "./login.ts";
 import { passOn } from "./proxy.ts";
 import { respond, send } from "./responses.ts";
 
@@ -33,6 +33,7 @@ export async function createApplication(
     const route = `${request.method} ${pathname}`;
     if (pathname.startsWith("/v1/auth/")) passOn(publicUrl, request, response);
     else if (route === "POST /login") await logIn(request, response);
+    else if (route === "POST /support/sign-in") await impersonate(request, response);
     else if (route === "GET /api/notes") await listNotes(request, response);
     else if (request.method === "GET" || request.method === "HEAD") showPage(pathname, request, response);
     else respond(response, 405, { error: "method not allowed" });
@@ -54,7 +55,23 @@ export async function createApplication(
     const login = new URLSearchParams(body);
     const credentials = { email: login.get("email") ?? "", password: login.get("password") ?? "" };
     // A browser sends the field of a checkbox only if the box is ticked.
-    const result = await signIn(settings, credentials, login.has("remember"), request);
+    respondTo(await signIn(settings, credentials, login.has("remember"), request), request, response);
+  }
+
+  /** Signs support in as a user. Only a token of the role may ask, and nobody acts through a session in which somebody acts already. */
+  async function impersonate(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const verdict = await verifier.verify(bearerOf(request));
+    if (!verdict.ok) return refuse(response, verdict.reason);
+    const { sub, sid, role, act } = verdict.claims;
+    if (role !== "support" || act !== undefined) return respond(response, 403, { error: "only for support" });
+    const body = await bodyOf(request);
+    if (body === undefined) return respond(response, 413, { error: "too large" });
+    const wanted = new URLSearchParams(body);
+    const actor = { subject: sub, sessionId: sid, reason: wanted.get("reason") ?? "" };
+    respondTo(await signInAs(settings, wanted.get("email") ?? "", actor, request), request, response);
+  }
+
+  function respondTo(result: SignIn, request: IncomingMessage, response: ServerResponse) {
     if (result.ok) {
       // The service sets several cookies: that of the refresh token, and the hint cookie, which the page may read.
       const headers = { "set-cookie": result.cookies };
@@ -70,12 +87,14 @@ export async function createApplication(
   }
 
   async function listNotes(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-    const verdict = await verifier.verify(token);
+    const verdict = await verifier.verify(bearerOf(request));
     if (verdict.ok) return respond(response, 200, { owner: verdict.claims.sub, notes: NOTES });
-    // "unavailable" means that the token could not be checked. On a 401 the page would discard the token.
-    respond(response, verdict.reason === "unavailable" ? 503 : 401, { error: verdict.reason });
+    refuse(response, verdict.reason);
   }
+
+  /** "unavailable" means that the token could not be checked. On a 401 the page would discard the token. */
+  const refuse = (response: ServerResponse, reason: string): void =>
+    respond(response, reason === "unavailable" ? 503 : 401, { error: reason });
 
   return (request, response) => {
     serve(request, response).catch((error: unknown) => {
@@ -86,6 +105,8 @@ export async function createApplication(
     });
   };
 }
+
+const bearerOf = ({ headers }: IncomingMessage): string => /^Bearer (.+)$/.exec(headers.authorization ?? "")?.[1] ?? "";
 
 /** Returns the body of a request; undefined if it is too large. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {

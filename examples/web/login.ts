@@ -11,23 +11,37 @@ export type SignIn =
   | { readonly ok: false; readonly reason: "wrong" | "unavailable" }
   | { readonly ok: false; readonly reason: "limited"; readonly retryAfterS: number };
 
-type Account = { readonly id: string; readonly name: string; readonly salt: Buffer; readonly hash: Buffer };
+type Account = {
+  readonly id: string;
+  readonly name: string;
+  readonly role: "user" | "support";
+  readonly salt: Buffer;
+  readonly hash: Buffer;
+};
+type Api = { readonly adminUrl: string; readonly adminToken: string };
 
 /** The cost that OWASP recommends. The asynchronous `scrypt` is used, because hashing on the main thread would block all requests. */
 const COST: ScryptOptions = { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 };
 const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 const hashOf = (password: string, salt: Buffer): Promise<Buffer> => derive(password, salt, 32, COST);
 
-async function account(id: string, name: string, password: string): Promise<Account> {
+async function account(id: string, name: string, role: Account["role"], password: string): Promise<Account> {
   const salt = randomBytes(16);
-  return { id, name, salt, hash: await hashOf(password, salt) };
+  return { id, name, role, salt, hash: await hashOf(password, salt) };
 }
 
 /** These accounts stand for a database. An unknown email is checked against `nobody`: the duration must not reveal who has an account. */
 const accounts = Promise.all([
-  account("alice", "Alice Liddell", "correct horse"),
-  account("", "", randomBytes(16).toString("hex")),
-]).then(([alice, nobody]) => ({ byEmail: new Map([["alice@example.com", alice]]), nobody }));
+  account("alice", "Alice Liddell", "user", "correct horse"),
+  account("sam", "Sam of support", "support", "battery staple"),
+  account("", "", "user", randomBytes(16).toString("hex")),
+]).then(([alice, sam, nobody]) => ({
+  byEmail: new Map([
+    ["alice@example.com", alice],
+    ["sam@example.com", sam],
+  ]),
+  nobody,
+}));
 
 /**
  * Limits attempts to guess a password: few for one account from one address, and more for all accounts from one address. The counts are in
@@ -37,11 +51,11 @@ const byAccount = new RateLimiterMemory({ points: 5, duration: 300 });
 const byAddress = new RateLimiterMemory({ points: 50, duration: 300 });
 
 /**
- * @param adminUrl the URL of the admin API, whose token stays on the server
+ * @param api the admin API, whose token stays on the server
  * @param remember whether the browser keeps the cookies when it ends
  */
 export async function signIn(
-  { adminUrl, adminToken }: { readonly adminUrl: string; readonly adminToken: string },
+  api: Api,
   { email, password }: Credentials,
   remember: boolean,
   request: IncomingMessage,
@@ -59,17 +73,37 @@ export async function signIn(
   const matches = timingSafeEqual(await hashOf(password, found.salt), found.hash);
   if (!matches || found === nobody) return { ok: false, reason: "wrong" };
   await byAccount.delete(name);
+  // Without `persistent`, the cookies end with the browser, and so do those of each refresh.
+  return createSession(api, found, request, { persistent: remember });
+}
+
+/** Who uses a session in place of its user: the name of the actor, why, and the actor's own session. */
+export type Actor = { readonly subject: string; readonly reason: string; readonly sessionId: string };
+
+/** Creates a session of a user that support uses. It ends with the session of the actor, or within an hour. */
+export async function signInAs(api: Api, email: string, actor: Actor, request: IncomingMessage): Promise<SignIn> {
+  const found = (await accounts).byEmail.get(email);
+  if (found === undefined || found.role === "support") return { ok: false, reason: "wrong" };
+  return createSession(api, found, request, { actor: { ...actor, endWithSession: true }, persistent: false });
+}
+
+async function createSession(
+  { adminUrl, adminToken }: Api,
+  { id, name, role }: Account,
+  request: IncomingMessage,
+  more: object,
+): Promise<SignIn> {
   const userAgent = request.headers["user-agent"] ?? "";
+  const ipAddress = request.socket.remoteAddress ?? "";
   const response = await fetch(`${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession`, {
     method: "POST",
     headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
     body: JSON.stringify({
-      subject: found.id,
+      subject: id,
       // The claims are for the page, which displays the name. Put no secrets here: everybody who has the token can read its claims.
-      claims: { name: found.name },
-      // Without `persistent`, the cookies end with the browser, and so do those of each refresh.
-      persistent: remember,
-      client: { userAgent, ipAddress: address, displayName: deviceName(userAgent) },
+      claims: { name, role },
+      client: { userAgent, ipAddress, displayName: deviceName(userAgent) },
+      ...more,
     }),
     signal: AbortSignal.timeout(5_000),
   }).catch(() => undefined);

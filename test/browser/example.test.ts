@@ -199,3 +199,35 @@ test("dark mode is legible", async () => {
   await screenshot("dark");
   expect(await page.evaluate("getComputedStyle(document.body).backgroundColor")).toBe("rgb(17, 21, 31)");
 });
+
+test("support signs in as a user: the page says so, the user sees it, and its button ends it", async () => {
+  await signIn(page); // Alice, in her own browser
+  const theirs = await openContext(browser, { viewport: { width: 1100, height: 760 } });
+  const [first, second] = [await theirs.newPage(), await theirs.newPage()];
+  await first.goto(url);
+  await first.getByLabel("Email").fill("sam@example.com");
+  await first.getByLabel("Password").fill("battery staple");
+  await first.getByRole("button", { name: "Sign in" }).click();
+  await first.getByText("Sam of support").waitFor();
+  const acting = (of: Page) => of.getByText("Signed in as Alice Liddell by sam.");
+  expect(await acting(first).count()).toBe(0);
+  const signInAs = async () => {
+    await first.getByRole("textbox", { name: "User" }).fill("alice@example.com");
+    await first.getByLabel("Ticket").fill("4711");
+    await first.getByRole("button", { name: "Sign in as this user" }).click();
+    await acting(first).waitFor();
+  };
+  await signInAs();
+  await screenshot("acting", first);
+  await second.goto(url);
+  await acting(second).waitFor();
+  // Alice sees it among her devices.
+  await page.reload();
+  await page.getByText("Used by sam").waitFor();
+  await first.getByRole("button", { name: "End", exact: true }).click();
+  await second.getByRole("heading", { name: "Sign in" }).waitFor();
+  await page.reload();
+  await page.getByText("Book the train to Vienna").waitFor();
+  expect(await page.getByText("Used by sam").count()).toBe(0);
+  await theirs.close();
+});

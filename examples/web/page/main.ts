@@ -2,7 +2,14 @@
 // In your project, import from "@session-service/browser".
 import { createSession, SessionError } from "../../../src/browser/index.ts";
 
-type Device = { sessionId: string; displayName?: string; lastRefreshTime: string; current?: boolean };
+type Device = {
+  sessionId: string;
+  displayName?: string;
+  lastRefreshTime: string;
+  current?: boolean;
+  /** Who uses the session in place of the user. */
+  actor?: string;
+};
 
 /** The hint cookie shows whether a user is signed in. Without the cookie, the page sends no request to the service. */
 const session = createSession({ hintCookie: "signed_in" });
@@ -20,6 +27,7 @@ function show(): void {
   shown = session.snapshot;
   const { state, claims } = shown;
   const isOther = claims?.sid !== before.claims?.sid;
+  showActor(claims);
   document.body.dataset.state = state;
   document.title = state === "ended" ? "Sign in – Notes" : "Notes";
   find("name").textContent = String(claims?.name ?? "");
@@ -37,6 +45,15 @@ function show(): void {
     find("notes-title").focus();
     atLogin = false;
   }
+}
+
+/** Displays who uses the session in place of its user, which the access token says, so that nobody forgets it. */
+function showActor(claims: typeof shown.claims): void {
+  const actor = (claims?.act as { readonly sub: string } | undefined)?.sub;
+  const [text, end] = [find("acting").querySelector("span"), find("acting").querySelector("button")];
+  if (text) text.textContent = actor === undefined ? "" : `Signed in as ${claims?.name} by ${actor}.`;
+  if (end) end.hidden = actor === undefined;
+  find("support").hidden = claims?.role !== "support";
 }
 
 async function load(): Promise<void> {
@@ -76,9 +93,10 @@ function item(text: string, detail = ""): HTMLLIElement {
   return element;
 }
 
-function deviceItem({ sessionId, displayName = "A device", lastRefreshTime, current }: Device): HTMLLIElement {
+function deviceItem({ sessionId, displayName = "A device", lastRefreshTime, current, actor }: Device): HTMLLIElement {
   const time = new Date(lastRefreshTime).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-  const element = item(displayName, current ? "This device" : `Last seen ${time}`);
+  const used = actor ? `Used by ${actor}. ` : "";
+  const element = item(displayName, used + (current ? "This device" : `Last seen ${time}`));
   if (current) return element;
   const button = document.createElement("button");
   button.className = "quiet";
@@ -100,6 +118,17 @@ const endSessions = (path: string, method: string, done: string) =>
 
 find("end-others").onclick = () =>
   endSessions("/v1/auth/sessions:revokeOthers", "POST", "All other devices are signed out.");
+for (const button of find("acting").getElementsByTagName("button")) button.onclick = () => attempt(() => session.end());
+find<HTMLFormElement>("support").onsubmit = (event) => {
+  event.preventDefault();
+  const body = new URLSearchParams([...new FormData(find<HTMLFormElement>("support"))] as [string, string][]);
+  return attempt(async () => {
+    const response = await session.fetch("/support/sign-in", { method: "POST", body });
+    if (!response.ok) throw new Error(`sign-in as a user: ${response.status}`);
+    find<HTMLFormElement>("support").reset();
+    await session.begin();
+  });
+};
 find("sign-out").onclick = () => attempt(() => session.end());
 
 const LOGIN_ERRORS: Readonly<Record<number, string>> = {
