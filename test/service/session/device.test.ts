@@ -42,8 +42,7 @@ function toolsFor(proof: DeviceProofResult, check: DeviceChallengeCheck = { ok: 
       },
     },
     cookies: {
-      issue: (sid, thumbprint, at) =>
-        `cookie ${sid} ${thumbprint.toBase64({ alphabet: "base64url", omitPadding: true })} ${at}`,
+      issue: (sid, thumbprint, at) => `cookie ${sid} ${Buffer.from(thumbprint).toString("base64url")} ${at}`,
       read: () => ({ ok: false, reason: "malformed" }),
     },
   });

@@ -45,10 +45,10 @@ export function isProofKey(binding: DeviceBinding): binding is ProofKeyBinding {
 
 /** Returns the thumbprint as base64url. */
 export function thumbprintOf({ key }: { readonly key: { readonly thumbprint: Uint8Array } }): string {
-  return key.thumbprint.toBase64({ alphabet: "base64url", omitPadding: true });
+  return Buffer.from(key.thumbprint).toString("base64url");
 }
 
 /** Returns the bytes of a thumbprint that is written as base64url. */
 export function thumbprintBytes(text: string): Uint8Array {
-  return Uint8Array.fromBase64(text, { alphabet: "base64url" });
+  return Uint8Array.from(Buffer.from(text, "base64url"));
 }

@@ -43,8 +43,8 @@ export function createForgetting(deps: Deps): SessionStore["forget"] {
         if (!isLive(deps, key.replace(/^\+/, ""), now)) sql.takeDue.run(key);
       }
       sql.forgetEndsOf.run(subject);
-      const unread = Number(sql.unreadSignalsOf.get(subject)?.count);
-      sql.forgetSignals.run(subject);
+      const unread = Number(sql.unreadSignalsOf.get(subject, subject)?.count);
+      sql.forgetSignals.run(subject, subject);
       // A reader of the log that has one of these signals in its memory loses its lease, and reads the signal again.
       if (unread > 0) sql.changeFence.run();
       return unread;

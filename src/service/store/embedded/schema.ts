@@ -7,6 +7,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { rollBack } from "./transactions.ts";
 
 /** How long a statement waits for the transaction of another process, in ms. A transaction takes about one fsync. */
 const BUSY_TIMEOUT_MS = 500;
@@ -239,7 +240,7 @@ function migrate(db: DatabaseSync): void {
     if (version < VERSION) db.exec(`PRAGMA user_version = ${VERSION}`);
     db.exec("COMMIT");
   } catch (error) {
-    if (db.isTransaction) db.exec("ROLLBACK");
+    rollBack(db);
     throw error;
   }
 }

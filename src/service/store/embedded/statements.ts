@@ -142,11 +142,11 @@ function forgetStatements(db: DatabaseSync) {
     forgetEndsOf: db.prepare("DELETE FROM subject_ends WHERE subject = ? AND created_until = 0"),
     // Sessions that have ended do not have their subject any more.
     unreadSignalsOf: db.prepare(
-      `SELECT count(*) AS count FROM signals WHERE subject = ?1 AND number > (SELECT min(number) FROM subscriptions)
-       AND sid NOT IN (SELECT sid FROM sessions WHERE subject = ?1)`,
+      `SELECT count(*) AS count FROM signals WHERE subject = ? AND number > (SELECT min(number) FROM subscriptions)
+       AND sid NOT IN (SELECT sid FROM sessions WHERE subject = ?)`,
     ),
     forgetSignals: db.prepare(
-      "UPDATE signals SET subject = '' WHERE subject = ?1 AND sid NOT IN (SELECT sid FROM sessions WHERE subject = ?1)",
+      "UPDATE signals SET subject = '' WHERE subject = ? AND sid NOT IN (SELECT sid FROM sessions WHERE subject = ?)",
     ),
     signalsOf: db.prepare("SELECT * FROM signals WHERE subject = ? AND number > ? ORDER BY number LIMIT ?"),
     changeFence: db.prepare("UPDATE signal_state SET fence = fence + 1"),
@@ -168,7 +168,7 @@ function subjectStatements(db: DatabaseSync) {
     ),
     countExpiredOfMany: db.prepare(
       `SELECT count(*) AS count FROM sessions INDEXED BY sessions_by_examination
-       WHERE examined_at <= ?1 AND idle_expires_at <= ?1 AND subject = ?2 AND created_at > ?3`,
+       WHERE examined_at <= ? AND idle_expires_at <= ? AND subject = ? AND created_at > ?`,
     ),
     oldestOfFew: db.prepare(
       `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions

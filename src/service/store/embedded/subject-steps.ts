@@ -129,7 +129,7 @@ export function createStep(
     if (crowded && expireStep({ sql, sessions, end, endedWithAll }, now).ended.length > 0) return { state: "swept" };
     const live =
       many && !crowded
-        ? counted - Number(sql.countExpiredOfMany.get(now, subject, endedUntil)?.count)
+        ? counted - Number(sql.countExpiredOfMany.get(now, now, subject, endedUntil)?.count)
         : Number(sql.countLiveOf.get(subject, endedUntil, now, cap + FEW)?.count);
     const count = live + spared - acting().length;
     const excess = Math.max(0, count - cap + 1);

@@ -34,6 +34,15 @@ export type Transactions = {
   write<T>(durability: Durability, step: (now: StoreMs) => T): T;
 };
 
+/** Ends a transaction that has failed, unless SQLite has ended it, as it does when the disk is full. */
+export function rollBack(db: DatabaseSync): void {
+  try {
+    db.exec("ROLLBACK");
+  } catch {
+    // There is no transaction. `isTransaction`, which would tell, is newer than the oldest Node on which the service runs.
+  }
+}
+
 export function createTransactions(db: DatabaseSync, clock: StoreClock, files: FileGuard): Transactions {
   let current: Durability | undefined;
   return {
@@ -50,8 +59,9 @@ export function createTransactions(db: DatabaseSync, clock: StoreClock, files: F
           const done = step(clock.now());
           db.exec("COMMIT");
           return done;
-        } finally {
-          if (db.isTransaction) db.exec("ROLLBACK");
+        } catch (error) {
+          rollBack(db);
+          throw error;
         }
       });
       if (durability === "FULL") files.check();
