@@ -60,9 +60,12 @@ export function createAttachedEndings({ store, audit, onError }: Deps): Attached
 
   const look = () => {
     isWanted = true;
-    looking ??= lookWhileWanted().finally(() => {
-      looking = undefined;
-    });
+    // The look begins later, because the store may call the listener before its method returns.
+    looking ??= Promise.resolve()
+      .then(lookWhileWanted)
+      .finally(() => {
+        looking = undefined;
+      });
     return looking;
   };
   const stop = store.onAttachedEnd(() => void look());

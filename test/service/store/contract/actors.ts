@@ -4,6 +4,7 @@ import type { Actor, NewSession, SessionId } from "../../../../src/service/sessi
 import { MAX_ATTACHED } from "../../../../src/service/session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../../../src/service/session/ports.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
+import type { Cursor } from "../../../../src/service/signals/ports.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { clearDue, dueOf } from "../../../support/store/event-records.ts";
 import { elsewhere, IDLE, newSession, nonce, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
@@ -140,6 +141,30 @@ export function actorsContract(context: () => Context): void {
     const acting = await store.create(newSession(user, { actor: { subject: "support" } }), nonce(), 2);
     expect([acting.evicted, acting.actors]).toEqual([[one], new Map([[one, "support"]])]);
     for (const sid of [second.sid, two]) expect(await isLive(sid)).toBe(true);
+  });
+
+  test("its signals name the actor, those of other sessions do not", async () => {
+    const { store, login } = context();
+    const { log, subscriptions } = store.signals;
+    const events = ["session.ended", "session.created"] as const;
+    const definition = { kind: "webhook", endpoint: "https://a.test/", filter: { events }, audience: [] } as const;
+    expect(await subscriptions.create("ofactors", definition, wallMs(5_000))).toBe(true);
+    const user = subject();
+    const sid = await impersonate(user, { subject: "ä support" });
+    const cursor = (await log.cursors(log.partitionOf({ sid }))).get("ofactors");
+    const plain = await login(user);
+    await store.end(sid, "logout");
+    await store.end(plain.sid, "logout");
+    const read = await log.read(log.partitionOf({ sid }), cursor as Cursor, 100);
+    if (!read.ok) throw new Error(read.reason);
+    const mine = read.signals.map(({ signal }) => signal).filter(({ subject }) => subject === user);
+    expect(mine.map(({ sessionId, reason, actor }) => [sessionId, reason, actor])).toEqual([
+      [sid, "created", "ä support"],
+      [plain.sid, "created", undefined],
+      [sid, "logout", "ä support"],
+      [plain.sid, "logout", undefined],
+    ]);
+    await subscriptions.delete("ofactors");
   });
 
   describe("a session that ends with its actor's", () => {
