@@ -31,7 +31,7 @@ type Deps = {
   readonly onError: (error: unknown) => void;
 };
 
-export type AttachedEndings = {
+type AttachedEndings = {
   /** Ends and records what has to end. It runs by itself; tests call it. */
   look(): Promise<void>;
   /** Stops after the call of the store that is under way. */

@@ -17,7 +17,7 @@ type Deps = {
   readonly onError: (error: unknown) => void;
 };
 
-export type Expiry = {
+type Expiry = {
   /** Ends and records the sessions that have expired. It runs by itself; tests call it when they move the clock. */
   look(): Promise<void>;
   /** Stops after the call of the store that is under way. */

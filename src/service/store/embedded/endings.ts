@@ -72,7 +72,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
 const ENDED_WITH_SUBJECT = 2;
 
 /** Returns the actor of a session that has ended, if it had one. */
-export function withActor(actor: string | undefined): { readonly actor?: string } {
+function withActor(actor: string | undefined): { readonly actor?: string } {
   return actor === undefined ? {} : { actor };
 }
 
