@@ -98,11 +98,13 @@ function rules(
     expect(await refresh(world(), cookie)).toMatchObject({ status: 401 });
   });
 
-  test.skipIf(logOut === undefined)("a session that has ended there is none", async () => {
-    const { cookie } = await login();
-    await logOut?.(cookie);
-    expect(await refresh(world(), cookie)).toMatchObject({ status: 401 });
-  });
+  if (logOut !== undefined) {
+    test("a session that has ended there is none", async () => {
+      const { cookie } = await login();
+      await logOut(cookie);
+      expect(await refresh(world(), cookie)).toMatchObject({ status: 401 });
+    });
+  }
 
   test("nobody but the service gets a reply", async () => {
     const { cookie } = await login();
