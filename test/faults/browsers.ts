@@ -71,19 +71,21 @@ export class Browsers {
     if (count > 0) this.#running.push(this.#presentEnded());
   }
 
-  /** Sends requests until `end`, without waiting for responses. Resolves when each request has its response. */
+  /**
+   * Sends requests until `end`, without waiting for responses, and never more than `perSecond`: on a busy machine, requests that were sent
+   * late would come at once and be refused as an overload. Resolves when each request has its response.
+   */
   async offer(perSecond: number, end: Promise<unknown>): Promise<void> {
     let isOver = false;
     const finish = () => {
       isOver = true;
     };
     end.then(finish, finish);
-    const startedAt = performance.now();
     const pool: Pool = { live: new Set(), coming: 0 };
     const sent: Promise<void>[] = [];
     while (!isOver) {
       sent.push(this.#offerOne(pool));
-      await sleep(Math.max(0, startedAt + (sent.length * 1_000) / perSecond - performance.now()));
+      await sleep(1_000 / perSecond);
     }
     await Promise.all([end, ...sent]);
   }

@@ -34,7 +34,8 @@ const none = (name: string, given: Given): AnyFault =>
   fault<Parts>({
     ...given,
     name: `no fault: ${name}`,
-    env: { LOG_LEVEL: "info" },
+    // A busy machine may need longer than the default to send a request.
+    env: { LOG_LEVEL: "info", REQUEST_TIMEOUT: "600s" },
     isNoFault: true,
     requestsPerSecond: 20,
   });
@@ -82,7 +83,7 @@ export const stopped = (store: Store, rounds: number, reuseIntervalMs = REUSE_IN
     reuseIntervalMs,
   });
 
-/** On each store, 10,000 requests on a busy machine, and fifty suspensions of each length. */
+/** On each store, up to 10,000 requests on a busy machine, and fifty suspensions of each length. */
 export const NO_FAULTS: readonly AnyFault[] = STORES.flatMap((store) => [
   busyMachine(store, { seconds: 500, loopsPerProcessor: 4 }),
   stopped(store, 50),
