@@ -47,6 +47,8 @@ const PAUSE_MS = [200, 1_200] as const;
 const LEAVES = 0.08;
 /** The number of sessions for the requests that are sent at a steady rate. */
 const SESSIONS = 20;
+/** The fewest requests at a steady rate, however slow the machine is. */
+const MIN_REQUESTS = 30;
 /** The probability that a simulated browser presents a session that has ended. */
 const PRESENTS = 0.05;
 /** How old a verifier's knowledge may be, ms; after that it must refuse. */
@@ -72,8 +74,8 @@ export class Browsers {
   }
 
   /**
-   * Sends requests until `end`, without waiting for responses, and never more than `perSecond`: on a busy machine, requests that were sent
-   * late would come at once and be refused as an overload. Resolves when each request has its response.
+   * Sends requests until `end`, and at least `MIN_REQUESTS`, without waiting for responses, and never more than `perSecond`: on a busy
+   * machine, requests that were sent late would come at once and be refused as an overload. Resolves when each request has its response.
    */
   async offer(perSecond: number, end: Promise<unknown>): Promise<void> {
     let isOver = false;
@@ -83,7 +85,7 @@ export class Browsers {
     end.then(finish, finish);
     const pool: Pool = { live: new Set(), coming: 0 };
     const sent: Promise<void>[] = [];
-    while (!isOver) {
+    while (!isOver || sent.length < MIN_REQUESTS) {
       sent.push(this.#offerOne(pool));
       await sleep(1_000 / perSecond);
     }
