@@ -1,10 +1,10 @@
-/** Writes the help of every command into docs/command-line.md, as part of `npm run generate`. */
+/** Writes the help of every command into docs/reference/command-line.md, as part of `npm run generate`. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command, Option } from "commander";
 import { createProgram, HELP_WIDTH } from "../src/service/cli/program.ts";
 
-const PAGE = join(import.meta.dirname, "../docs/command-line.md");
+const PAGE = join(import.meta.dirname, "../docs/reference/command-line.md");
 /** Everything below this heading of the page is generated. */
 const HEADING = "## Commands\n";
 

@@ -13,9 +13,11 @@ import { missingTests } from "./support/named-tests.ts";
 const ROOT = join(import.meta.dirname, "..");
 const read = (name: string) => readFileSync(join(ROOT, name), "utf8");
 const README = read("README.md");
+/** The kinds of page: one path to begin with, what somebody wants to do, what is looked up, and why it can be trusted. */
+const KINDS = ["docs/start", "docs/tasks", "docs/reference", "docs/why"];
 /** The documentation pages, by their paths from the root of the repository. */
 const PAGES = new Map(
-  ["", "docs", ...packageNames().map((name) => relative(ROOT, packageDirectory(name)))]
+  ["", "docs", ...KINDS, ...packageNames().map((name) => relative(ROOT, packageDirectory(name)))]
     .flatMap((folder) => readdirSync(join(ROOT, folder)).map((name) => join(folder, name)))
     .filter((name) => name.endsWith(".md"))
     .map((name) => [name, read(name)]),
@@ -35,7 +37,7 @@ function tableOf(page: string, heading: string): string[][] {
 const unquoted = (cell = "") => /^`([^`]*)`$/.exec(cell)?.[1];
 
 test("the error table is the closed table of the code", () => {
-  const rows = tableOf(read("docs/errors.md"), "Codes").map(([code, status, rpc]) => [
+  const rows = tableOf(read("docs/reference/errors.md"), "Codes").map(([code, status, rpc]) => [
     unquoted(code),
     { http: Number(status), rpc },
   ]);
@@ -45,7 +47,7 @@ test("the error table is the closed table of the code", () => {
 });
 
 describe("the configuration table", () => {
-  const rows = tableOf(read("docs/configuration.md"), "Variables").map(
+  const rows = tableOf(read("docs/reference/configuration.md"), "Variables").map(
     ([name, byDefault = ""]) => [unquoted(name) ?? "", byDefault] as const,
   );
   const known = configVariables();
@@ -75,7 +77,9 @@ describe("the configuration table", () => {
 });
 
 test("the routes are those of the contract", () => {
-  const rows = tableOf(README, "The public API").map(([route, rpc]) => `${unquoted(route)} ${unquoted(rpc)}`);
+  const rows = tableOf(read("docs/reference/routes.md"), "Routes").map(
+    ([route, rpc]) => `${unquoted(route)} ${unquoted(rpc)}`,
+  );
   const routes = SessionService.methods.map((method) => {
     const { pattern } = getOption(method, http);
     return `${pattern.case?.toUpperCase()} ${pattern.value} ${method.name}`;
@@ -84,7 +88,7 @@ test("the routes are those of the contract", () => {
 });
 
 test("the tables of the architecture have every wing, and every room of the service", () => {
-  const page = read("docs/architecture.md");
+  const page = read("docs/why/architecture.md");
   const foldersOf = (parent: string) =>
     readdirSync(join(ROOT, parent), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
@@ -97,7 +101,7 @@ test("the tables of the architecture have every wing, and every room of the serv
 
 test("the README is short, and its lines are readable", () => {
   const lines = README.split("\n");
-  expect(lines.length).toBeLessThanOrEqual(150);
+  expect(lines.length).toBeLessThanOrEqual(90);
   expect(lines.filter((line) => line.length > 140 && !line.startsWith("|"))).toEqual([]);
 });
 
@@ -117,9 +121,10 @@ test("the pages stay readable: a limit for all of them, and for each cell of a t
   expect(cells.filter((cell) => Number.parseInt(cell, 10) > 20).length).toBeLessThan(85);
 });
 
-test("the README's table of documentation names every page, and each once", () => {
-  const named = [...README.matchAll(/^\| \[[^\]]+\]\((docs\/[^)]+)\) \|/gm)].map(([, path]) => path ?? "");
-  expect(named.toSorted()).toEqual([...PAGES.keys()].filter((path) => path.startsWith("docs/")).sort());
+test("the list of pages names each page once", () => {
+  const named = [...read("docs/README.md").matchAll(/\]\(([^)]+)\)/g)].map(([, path]) => `docs/${path}`);
+  const pages = [...PAGES.keys()].filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
+  expect(named.toSorted()).toEqual(pages.sort());
 });
 
 test("the README's table of packages is what is published", () => {
@@ -170,7 +175,7 @@ test("every test that is named exists", () => {
 });
 
 test("every metric that is named exists", () => {
-  const known = read("docs/events.md");
+  const known = read("docs/reference/events.md");
   const named = [...PAGES.values()].flatMap((text) => [...text.matchAll(/`(session_\w+_total|session_open_\w+)\b/g)]);
   expect(named.length).toBeGreaterThan(10);
   expect(named.map(([, name]) => name ?? "").filter((name) => !known.includes(`| \`${name}\` |`))).toEqual([]);

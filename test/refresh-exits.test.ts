@@ -1,4 +1,4 @@
-/** A table in docs/architecture.md lists how a refresh can fail. It has exactly the errors and reasons that exist in the code. */
+/** A table in docs/why/architecture.md lists how a refresh can fail. It has exactly the errors and reasons that exist in the code. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -36,7 +36,7 @@ const REASONS: Readonly<Record<Exit, boolean>> = {
   invalid_target: true,
 };
 
-const PAGE = readFileSync(join(import.meta.dirname, "../docs/architecture.md"), "utf8");
+const PAGE = readFileSync(join(import.meta.dirname, "../docs/why/architecture.md"), "utf8");
 const ROWS = tableRows(PAGE, "Every exit of a refresh").map(([, , exit = "", reasons = ""]) => {
   return {
     exit: exit.replaceAll("`", ""),

@@ -16,8 +16,8 @@ export const currentVersion = (root: string): string => read(join(root, "package
 /** Files that contain the version and are not manifests of npm. */
 export const OTHER_FILES = [
   "deploy/helm/session-service/Chart.yaml",
-  "docs/deployment.md",
-  "docs/getting-started.md",
+  "docs/tasks/deployment.md",
+  "docs/start/getting-started.md",
   "verifiers/python/pyproject.toml",
 ];
 
@@ -50,10 +50,10 @@ export function setVersion(root: string, version: string): void {
   }
 }
 
-/** Adds a version to the table of docs/operations.md, with the schema of "this version". */
+/** Adds a version to the table of docs/tasks/operations.md, with the schema of "this version". */
 export function addSchemaRow(page: string, version: string): string {
   const changed = page.replace(/^\| this version \| (\d+) \|$/m, `| ${version} | $1 |\n$&`);
-  if (changed === page) throw new Error('docs/operations.md has no row "this version"');
+  if (changed === page) throw new Error('docs/tasks/operations.md has no row "this version"');
   return changed;
 }
 

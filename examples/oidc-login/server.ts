@@ -102,7 +102,7 @@ const server = createServer((request, response) => {
   const handled = async () => {
     if (pathname === "/login") return login(response);
     if (pathname === "/login/callback") return callback(request, response);
-    // Here your application begins. Its pages refresh the session by @session-service/browser (docs/browser.md).
+    // Here your application begins. Its pages refresh the session by @session-service/browser (docs/tasks/browser.md).
     response
       .writeHead(pathname === "/" ? 200 : 404, { "content-type": "text/html" })
       .end('<a href="/login">Sign in</a>\n');

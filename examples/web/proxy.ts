@@ -1,6 +1,6 @@
 /**
  * Passes `/v1/auth/` on to the session service, so that pages and service share an origin: no CORS, and the cookie is a
- * first-party one everywhere. In production your reverse proxy does this (docs/browser.md has a configuration for nginx).
+ * first-party one everywhere. In production your reverse proxy does this (docs/tasks/browser.md has a configuration for nginx).
  */
 import { request as forward, type IncomingMessage, type ServerResponse } from "node:http";
 import { pipeline } from "node:stream";

@@ -48,7 +48,7 @@ const warned = new Set<string>();
 
 /**
  * Writes a text to the console, once for a page: a fault of the configuration would otherwise look like a sign-out or an outage.
- * docs/browser.md#console explains the texts.
+ * docs/tasks/browser.md#console explains the texts.
  */
 export function warn(realm: Realm, text: string): void {
   if (!warned.has(text)) realm.console?.warn("session:", text);

@@ -1,4 +1,4 @@
-/** The module that a command line, an agent or a desktop application imports. docs/clients.md explains it. */
+/** The module that a command line, an agent or a desktop application imports. docs/tasks/clients.md explains it. */
 export type { AuthInterceptor } from "../browser/authorized-calls.ts";
 export { SessionEnded, SessionUnavailable } from "./errors.ts";
 export { createFileStore } from "./file-store.ts";

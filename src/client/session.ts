@@ -44,7 +44,7 @@ export type TokenSession = {
 const REQUEST_TIMEOUT_MS = 4_000;
 
 /**
- * Creates the session of a client that keeps its own tokens. docs/clients.md has the rules.
+ * Creates the session of a client that keeps its own tokens. docs/tasks/clients.md has the rules.
  * @throws TypeError if `service`, `clientId` or `store` is missing or of the wrong type
  */
 export function createTokenSession(options: TokenSessionOptions): TokenSession {

@@ -1,5 +1,5 @@
 /**
- * Serves the google.api.http routes of Connect services over node:http, node:http2 and fetch. See docs/http-layer.md.
+ * Serves the google.api.http routes of Connect services over node:http, node:http2 and fetch. See docs/reference/http-layer.md.
  *
  * The plugin `protoc-gen-connect-http` generates a route table beside the output of protoc-gen-es; `createRoutes` derives
  * one at run time. A handler combines tables with the function that registers the services at a Connect adapter. It calls

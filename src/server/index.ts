@@ -1,4 +1,4 @@
-/** The module that a server which renders pages imports, in every runtime that has `fetch`. docs/server-side.md explains it. */
+/** The module that a server which renders pages imports, in every runtime that has `fetch`. docs/tasks/server-side.md explains it. */
 export { addResponseHeaders, createGate, type GateOptions, type Passage } from "./gate.ts";
 export { type Initial, initialOf } from "./initial.ts";
 export { loginLocation, returnPath } from "./login.ts";

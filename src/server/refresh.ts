@@ -57,7 +57,7 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
 /**
  * Creates a function that refreshes sessions. Requests with the same credentials share one call to the service, for `shareMs` from its
  * start. Only the request that makes the call gets the cookies of the response: with a later request, they could reach the browser after
- * newer cookies (docs/server-side.md).
+ * newer cookies (docs/tasks/server-side.md).
  */
 export function createRefresher(deps: RefreshDeps) {
   /** The calls, in the order in which they expire. */

@@ -1,4 +1,4 @@
-/** The exports that the entry points for all runtimes share. docs/verifier.md explains the functions and types. */
+/** The exports that the entry points for all runtimes share. docs/tasks/verifier.md explains the functions and types. */
 export {
   accessTokenHook,
   accessTokenInterceptor,

@@ -1,4 +1,4 @@
-/** Attacks on memory, sockets and time. docs/limits.md has the bounds, and what was measured. */
+/** Attacks on memory, sockets and time. docs/reference/limits.md has the bounds, and what was measured. */
 import { once } from "node:events";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";

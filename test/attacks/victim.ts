@@ -115,7 +115,7 @@ const MAX_GROWTH_MIB = 160;
 const MAX_P99_MS = 500;
 const BUSY_FACTOR = 10;
 
-/** Checks that an attack stayed within its limits (docs/limits.md). */
+/** Checks that an attack stayed within its limits (docs/reference/limits.md). */
 export function expectWithinBounds(row: Row | undefined, maxGrowthMib = MAX_GROWTH_MIB): void {
   expect(row).toMatchObject({ serverErrors: 0, failedBystanders: 0 });
   if (row === undefined) return;

@@ -1,7 +1,7 @@
 // Computes what a load needs (instances, nodes of Redis, memory, network and money), and simulates how an incident affects the clients on
 // one day.
 //
-//     npm run capacity                                                  the tables of docs/capacity.md
+//     npm run capacity                                                  the tables of docs/why/capacity.md
 //     npm run capacity -- --refreshes 5000 --sessions 2000000 --verifiers 300 [--creations 20] [--endings 10]
 //     npm run capacity -- --measure costs.json                          measures the costs on this machine, and checks the formulas
 //     npm run capacity -- --costs costs.json …                          the tables, computed with these costs

@@ -1,4 +1,4 @@
-/** What browsers do with the cookie if the page and the service are on different origins: the table of docs/browser.md. */
+/** What browsers do with the cookie if the page and the service are on different origins: the table of docs/tasks/browser.md. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Starts nginx from Debian, which terminates TLS for several hosts with the configuration that docs/browser.md gives. */
+/** Starts nginx from Debian, which terminates TLS for several hosts with the configuration that docs/tasks/browser.md gives. */
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,11 +8,12 @@ import { until } from "../support/until.ts";
 
 export type Nginx = { readonly port: number; readonly authority: string; stop(): Promise<void> };
 
-/** Returns the `location` block of docs/browser.md for a path of the service, with another address of it. */
+/** Returns the `location` block of docs/tasks/browser.md for a path of the service, with another address of it. */
 function documentedLocation(serviceUrl: string, path: string): string {
-  const blocks = [...readFileSync("docs/browser.md", "utf8").matchAll(/```nginx\n([\s\S]*?)```/g)];
+  const blocks = [...readFileSync("docs/tasks/browser.md", "utf8").matchAll(/```nginx\n([\s\S]*?)```/g)];
   const block = blocks.map(([, text = ""]) => text).find((text) => text.startsWith(`location ${path}`));
-  if (!block?.includes("http://127.0.0.1:8080")) throw new Error(`docs/browser.md has no configuration of ${path}`);
+  if (!block?.includes("http://127.0.0.1:8080"))
+    throw new Error(`docs/tasks/browser.md has no configuration of ${path}`);
   return block.replace("http://127.0.0.1:8080", serviceUrl);
 }
 

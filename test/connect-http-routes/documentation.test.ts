@@ -1,10 +1,10 @@
-/** docs/http-layer.md names every option of the handlers and the plugins. */
+/** docs/reference/http-layer.md names every option of the handlers and the plugins. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { tableRows } from "../support/named-tests.ts";
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
-const PAGE = read("docs/http-layer.md");
+const PAGE = read("docs/reference/http-layer.md");
 
 /** Returns the properties of the interfaces whose names end in `Options`. */
 function optionsIn(path: string): string[] {

@@ -38,8 +38,8 @@ describe("every request is served where nothing is wrong but the machine", () =>
   });
 });
 
-test("docs/faults.md has a row for every fault of the long form", () => {
-  const page = readFileSync(join(import.meta.dirname, "../../docs/faults.md"), "utf8");
+test("docs/why/faults.md has a row for every fault of the long form", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/why/faults.md"), "utf8");
   const rows = [...page.matchAll(/^\| ([^|]+?)(?: ¹)? \| \d/gm)].map(([, name]) => name);
   expect(rows).toEqual(ALL_FAULTS.map(({ name }) => name));
 });

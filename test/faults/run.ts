@@ -19,6 +19,6 @@ for (const { name, run } of ALL_FAULTS.filter(({ name }) => name.includes(wanted
 }
 console.log(`\n² more in the first 100 ms after a stop.`);
 console.log(
-  `¹ docs/faults.md has what may be lost. ${failures === 0 ? "All rows hold." : `${failures} rows do not hold.`}`,
+  `¹ docs/why/faults.md has what may be lost. ${failures === 0 ? "All rows hold." : `${failures} rows do not hold.`}`,
 );
 process.exit(failures === 0 ? 0 : 1);

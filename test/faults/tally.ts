@@ -1,4 +1,4 @@
-/** Counts the effects of a fault. The counts become a row of the table in docs/faults.md. */
+/** Counts the effects of a fault. The counts become a row of the table in docs/why/faults.md. */
 import { turns } from "../../src/platform/clock/turns.ts";
 import { request } from "../support/raw-http.ts";
 
@@ -32,7 +32,7 @@ export type Row = Tally & {
   readonly fault: string;
   /** How long after the end of the fault every instance served again, in ms; undefined if that needed a restart. */
   readonly recoveredMs: number | undefined;
-  /** The reason in docs/faults.md why some of the counts need not be zero. */
+  /** The reason in docs/why/faults.md why some of the counts need not be zero. */
   readonly allowed: string | undefined;
   /** Whether every request must be served, because nothing really fails. */
   readonly isNoFault: boolean;

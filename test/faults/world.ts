@@ -44,7 +44,7 @@ export type Fault<T> = {
   readonly reuseIntervalMs?: number;
   /** The environment of the services. */
   readonly env?: Env;
-  /** The reason in docs/faults.md why some requests may fail under this fault. */
+  /** The reason in docs/why/faults.md why some requests may fail under this fault. */
   readonly allowed?: string;
   /** Whether the machine is only busy and nothing fails, so that every request must be served. */
   readonly isNoFault?: boolean;

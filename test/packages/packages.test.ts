@@ -217,9 +217,9 @@ export const wrong = () => library.getBook({ name: 1 });
   });
 });
 
-describe("the example of docs/http-layer.md", () => {
-  const page = readFileSync("docs/http-layer.md", "utf8");
-  /** The commands in docs/http-layer.md, and the output that the page prints for them. */
+describe("the example of docs/reference/http-layer.md", () => {
+  const page = readFileSync("docs/reference/http-layer.md", "utf8");
+  /** The commands in docs/reference/http-layer.md, and the output that the page prints for them. */
   const [, commands = "", output = ""] = /^```sh\n(.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
   let directory: Directory;
   beforeAll(async () => {
@@ -235,7 +235,7 @@ describe("the example of docs/http-layer.md", () => {
   });
   afterAll(() => directory.remove());
 
-  test("generates, compiles and prints what docs/http-layer.md shows", async () => {
+  test("generates, compiles and prints what docs/reference/http-layer.md shows", async () => {
     await directory.run("buf", ["generate"]);
     const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
     expect(compiled.stdout).toBe("");

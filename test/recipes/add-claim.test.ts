@@ -76,7 +76,7 @@ test("every claim that follows from the session has its type in the verifier", (
 });
 
 test("the verifier's page has every claim that the service sets, and no other", () => {
-  const described = tableRows(read("docs/verifier.md"), "Claims").flatMap(([names = ""]) =>
+  const described = tableRows(read("docs/tasks/verifier.md"), "Claims").flatMap(([names = ""]) =>
     [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name),
   );
   expect(described.toSorted()).toEqual([...RESERVED_CLAIMS, ...AUTHENTICATION_CLAIMS].sort());

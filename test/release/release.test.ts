@@ -140,8 +140,8 @@ describe("the version", () => {
         dependencies["connect-http-routes"],
         ...workspaces.map((workspace: string) => JSON.parse(read(join(workspace, "package.json"))).version),
         ...found("deploy/helm/session-service/Chart.yaml", /^(?:appVersion|version): (.*)$/gm),
-        ...found("docs/deployment.md", /session-service-([\d.]+)\.tgz/g),
-        ...found("docs/getting-started.md", /session-service-([\d.]+)\.tgz/g),
+        ...found("docs/tasks/deployment.md", /session-service-([\d.]+)\.tgz/g),
+        ...found("docs/start/getting-started.md", /session-service-([\d.]+)\.tgz/g),
         ...found("verifiers/python/pyproject.toml", /^version = "(.*)"$/gm),
       ].map((place) => (place === version ? "" : place));
     };

@@ -1,4 +1,4 @@
-/** A Worker as docs/verifier.md has it: its verifier is created in the global scope, and serves all requests. */
+/** A Worker as docs/tasks/verifier.md has it: its verifier is created in the global scope, and serves all requests. */
 
 import { createServerSessions } from "@session-service/server";
 import { authorize, createVerifier, type VerifierOptions } from "@session-service/verifier";

@@ -1,4 +1,4 @@
-/** An application on Fastify that starts while the session service is away. docs/server-side.md has both forms. */
+/** An application on Fastify that starts while the session service is away. docs/tasks/server-side.md has both forms. */
 import Fastify from "fastify";
 import { afterAll, expect, test } from "vitest";
 import { createVerifier } from "../../src/verifier/index.ts";

@@ -167,7 +167,7 @@ async function proveExchange({ service, spring }: World): Promise<void> {
   );
 }
 
-/** The example of docs/recipes.md: an access token is accepted until the logout token of its session has arrived. */
+/** The example of docs/tasks/recipes.md: an access token is accepted until the logout token of its session has arrived. */
 async function proveExample({ service, spring }: World): Promise<void> {
   const [call, ask] = [callOf(service), askOf(spring)];
   const claims = { role: "editor" };

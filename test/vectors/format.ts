@@ -1,4 +1,4 @@
-/** The format of verifier.json, and the data that all its cases share. docs/verifier-protocol.md explains the format. */
+/** The format of verifier.json, and the data that all its cases share. docs/reference/verifier-protocol.md explains the format. */
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { ProofRefusal, Refusal } from "../../src/verifier/index.ts";
 import { MAIN, type Sign, type VectorKey } from "./keys.ts";

@@ -1,4 +1,4 @@
-/** The vectors that verifiers in every language are tested with (docs/verifier-protocol.md). */
+/** The vectors that verifiers in every language are tested with (docs/reference/verifier-protocol.md). */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

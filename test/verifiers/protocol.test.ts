@@ -1,4 +1,4 @@
-/** docs/verifier-protocol.md agrees with the code and the vectors. */
+/** docs/reference/verifier-protocol.md agrees with the code and the vectors. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { PROOF_REFUSALS, REFUSALS } from "../../src/verifier/index.ts";
 import { VERSION, type VectorFile } from "../vectors/format.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const page = readFileSync(join(ROOT, "docs/verifier-protocol.md"), "utf8");
+const page = readFileSync(join(ROOT, "docs/reference/verifier-protocol.md"), "utf8");
 const file: VectorFile = JSON.parse(readFileSync(join(ROOT, "test/vectors/verifier.json"), "utf8"));
 
 const sectionOf = (title: string) => new RegExp(`^#+ ${title}\n([^#]*)`, "m").exec(page)?.[1] ?? "";

@@ -16,5 +16,5 @@
 //	}
 //	http.ListenAndServe(":8080", v.Middleware(handler))
 //
-// docs/verifier-protocol.md has the rules that it follows, which are those of the verifiers in other languages.
+// docs/reference/verifier-protocol.md has the rules that it follows, which are those of the verifiers in other languages.
 package verifier

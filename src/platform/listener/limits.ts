@@ -1,4 +1,4 @@
-/** Limits on the resources of a listener that one client may use. docs/security.md explains them; test/attacks measures them. */
+/** Limits on the resources of a listener that one client may use. docs/why/security.md explains them; test/attacks measures them. */
 
 /** After this time, in ms, a connection is closed that sends nothing, an incomplete request head or an incomplete TLS handshake. */
 const HEAD_TIMEOUT_MS = 10_000;

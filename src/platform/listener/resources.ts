@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 /** How many open files are not connections of clients: stores, upstreams, the log, keys, and files of the runtime. */
 const OTHER_FILES = 64;
-/** The memory under load without connections and bodies, in bytes. docs/security.md has the measurement. */
+/** The memory under load without connections and bodies, in bytes. docs/why/security.md has the measurement. */
 const OTHER_MEMORY = 256 * 1024 * 1024;
 /** The memory of an open connection, in bytes. This is the value for HTTP/2, which takes more than HTTP/1.1. */
 const CONNECTION_MEMORY = 36 * 1024;

@@ -121,7 +121,7 @@ function hiddenAccessCookie({ cookie }: Config) {
   if (cookie.accessName === undefined || cookie.path === "/" || /^__Host-/i.test(cookie.name)) return undefined;
   return warning(
     `ACCESS_COOKIE without COOKIE_PATH=/: servers that render pages get no ${cookie.name}, so their users are signed out when an access token expires`,
-    "set COOKIE_PATH=/ (docs/server-side.md)",
+    "set COOKIE_PATH=/ (docs/tasks/server-side.md)",
   );
 }
 

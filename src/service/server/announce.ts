@@ -9,7 +9,7 @@ import { quickstart } from "./quickstart.ts";
 const MIN_REUSE_INTERVAL_MS = 2_000;
 /**
  * An attacker that keeps refreshing with a stolen token is detected if the victim's refreshes are at least 7 reuse intervals apart
- * (docs/rotation.md). Tokens live up to a fifth shorter than configured, so a configured life of 9 reuse intervals suffices.
+ * (docs/why/rotation.md). Tokens live up to a fifth shorter than configured, so a configured life of 9 reuse intervals suffices.
  */
 const MIN_TTL_IN_REUSE_INTERVALS = 9;
 
@@ -44,13 +44,13 @@ export function reportSettings(config: Config, issuer: string, log: Logger): voi
   if (config.reuseIntervalMs > 0 && config.reuseIntervalMs < MIN_REUSE_INTERVAL_MS) {
     log.warn(
       { event: "reuse_interval_short" },
-      "REUSE_INTERVAL is less than 2s: a stall of the service or the store may log out a browser (docs/rotation.md)",
+      "REUSE_INTERVAL is less than 2s: a stall of the service or the store may log out a browser (docs/why/rotation.md)",
     );
   }
   if (config.accessTokenTtlMs < MIN_TTL_IN_REUSE_INTERVALS * config.reuseIntervalMs) {
     log.warn(
       { event: "token_life_short" },
-      "ACCESS_TOKEN_TTL is less than 9 REUSE_INTERVAL: an attacker that keeps polling may stay undetected (docs/rotation.md)",
+      "ACCESS_TOKEN_TTL is less than 9 REUSE_INTERVAL: an attacker that keeps polling may stay undetected (docs/why/rotation.md)",
     );
   }
 }

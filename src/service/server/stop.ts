@@ -1,4 +1,4 @@
-/** Stops the service in an order in which no client that follows HTTP sees a failure (docs/operations.md). */
+/** Stops the service in an order in which no client that follows HTTP sees a failure (docs/tasks/operations.md). */
 import type { Listener } from "../../platform/listener/listener.ts";
 
 /** Whether clients and load balancers get time to switch to other instances. */

@@ -1,7 +1,7 @@
 import type { SessionId } from "./model.ts";
 
 /**
- * The closed list of errors that a caller can see (docs/errors.md has the same table, and a test compares them). `message` is the public
+ * The closed list of errors that a caller can see (docs/reference/errors.md has the same table, and a test compares them). `message` is the public
  * text. It does not depend on the cause, so that an attacker learns nothing from it.
  */
 export const ERRORS = {

@@ -29,7 +29,7 @@ type AccessTokenOptions = {
   readonly time: Pick<SessionStore, "now" | "shiftMs">;
 };
 
-/** A token's life is shortened at random by up to this share, so that refreshes are spread and hard to predict (docs/rotation.md). */
+/** A token's life is shortened at random by up to this share, so that refreshes are spread and hard to predict (docs/why/rotation.md). */
 const JITTER = 0.2;
 
 /** A longer text is not a token of this service: even 4 KiB of claims, escaped and encoded, are much shorter. */

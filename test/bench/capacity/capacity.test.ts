@@ -1,4 +1,4 @@
-/** The formulas and the simulation behind docs/capacity.md. */
+/** The formulas and the simulation behind docs/why/capacity.md. */
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -89,8 +89,8 @@ describe("a day", () => {
   });
 });
 
-test("docs/capacity.md has the tables that `npm run capacity` prints", () => {
-  const page = readFileSync("docs/capacity.md", "utf8");
+test("docs/why/capacity.md has the tables that `npm run capacity` prints", () => {
+  const page = readFileSync("docs/why/capacity.md", "utf8");
   for (const demands of TABLES) expect(page).toContain(needsTable(demands, MEASURED));
   expect(page).toContain(incidentTable());
 });

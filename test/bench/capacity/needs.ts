@@ -1,4 +1,4 @@
-/** Computes the needs of a load with formulas, each of which docs/capacity.md explains. */
+/** Computes the needs of a load with formulas, each of which docs/why/capacity.md explains. */
 import type { Costs } from "./costs.ts";
 
 export type Demand = {

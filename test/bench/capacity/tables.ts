@@ -1,4 +1,4 @@
-/** The tables of docs/capacity.md. A test compares them with the page. */
+/** The tables of docs/why/capacity.md. A test compares them with the page. */
 import type { Costs } from "./costs.ts";
 import { type Day, simulate, summary } from "./day.ts";
 import { type Demand, type Needs, needs } from "./needs.ts";
@@ -16,7 +16,7 @@ export function ofSessions(refreshesPerSecond: number, sessions: number, verifie
   return { refreshesPerSecond, sessions, verifiers, creationsPerSecond, endingsPerSecond: creationsPerSecond * ENDED };
 }
 
-/** The demands in the tables of docs/capacity.md. One table varies the load, another one the number of verifiers. */
+/** The demands in the tables of docs/why/capacity.md. One table varies the load, another one the number of verifiers. */
 export const TABLES: readonly (readonly Demand[])[] = [
   [
     ofSessions(1e3, 1e6, 100),

@@ -1,6 +1,6 @@
 /**
  * A page in Chromium keeps its session when Vite's development server replaces modules in it, if the module that creates the session has
- * the lines that docs/browser.md gives for this case.
+ * the lines that docs/tasks/browser.md gives for this case.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ const VITE = join(import.meta.dirname, "../../frameworks/node_modules/vite/bin/v
 const KIT = join(import.meta.dirname, "../../../src/browser/index.ts");
 
 const [, WITH_THE_LINE = ""] =
-  /```ts\n([^`]*kept\.appSession \?\?=[^`]*)```/.exec(readFileSync("docs/browser.md", "utf8")) ?? [];
+  /```ts\n([^`]*kept\.appSession \?\?=[^`]*)```/.exec(readFileSync("docs/tasks/browser.md", "utf8")) ?? [];
 const WITHOUT_IT =
   'import { createSession } from "@session-service/browser";\nexport const session = createSession();\n';
 

@@ -1,4 +1,4 @@
-/** The HTTP layer in frameworks, as docs/http-layer.md says: each with its CORS middleware in front, and a page of its own behind. */
+/** The HTTP layer in frameworks, as docs/reference/http-layer.md says: each with its CORS middleware in front, and a page of its own behind. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";

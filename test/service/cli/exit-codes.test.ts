@@ -1,4 +1,4 @@
-/** The exit codes of the commands that call the admin API, as docs/command-line.md has them. */
+/** The exit codes of the commands that call the admin API, as docs/reference/command-line.md has them. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

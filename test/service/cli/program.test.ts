@@ -6,8 +6,8 @@ import { commandLinePage } from "../../../deploy/command-line.ts";
 import { PROGRAM } from "../../support/program.ts";
 import { command } from "./command.ts";
 
-test("docs/command-line.md has the help of every command (npm run generate)", () => {
-  expect(readFileSync("docs/command-line.md", "utf8")).toBe(commandLinePage());
+test("docs/reference/command-line.md has the help of every command (npm run generate)", () => {
+  expect(readFileSync("docs/reference/command-line.md", "utf8")).toBe(commandLinePage());
 });
 
 test("the version is that of the package", async () => {
@@ -164,8 +164,8 @@ describe("config", () => {
     expect(out + json.out + json.err).not.toContain("s3cret");
   });
 
-  test("every default is shown as docs/configuration.md has it", async () => {
-    const page = readFileSync("docs/configuration.md", "utf8");
+  test("every default is shown as docs/reference/configuration.md has it", async () => {
+    const page = readFileSync("docs/reference/configuration.md", "utf8");
     const { out } = await command(["config", "show"]);
     const shown = out.split("\n").map((line) => line.split(/ {2,}/) as [string, string]);
     const differing = shown.flatMap(([name, value]) => {

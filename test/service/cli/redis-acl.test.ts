@@ -68,8 +68,8 @@ test("is a command for redis-cli, with the password of REDIS_URL, and for a clus
   await serve(REDIS_URL);
 });
 
-test("has the permissions that docs/operations.md names, and no others", () => {
-  const [, line = ""] = /`ACL SETUSER ([^`]+)`/.exec(readFileSync("docs/operations.md", "utf8")) ?? [];
+test("has the permissions that docs/tasks/operations.md names, and no others", () => {
+  const [, line = ""] = /`ACL SETUSER ([^`]+)`/.exec(readFileSync("docs/tasks/operations.md", "utf8")) ?? [];
   const named = line.split(" ").filter((word) => /^[+~&]/.test(word));
   const given = (clustered: boolean, db: number, waitReplicas: number) =>
     aclRules({ clustered, db, waitReplicas }).filter((word) => /^[+~&]/.test(word));

@@ -133,7 +133,7 @@ test.each(["STATUS_LIST", "STATUS_LIST_TTL"])(
   "%s, which an earlier version had, is refused with what replaces it",
   (name) => {
     expect(faultsOf({ [name]: "on" })).toEqual([
-      expect.stringMatching(new RegExp(`^${name} was removed .*docs/verifier.md`)),
+      expect.stringMatching(new RegExp(`^${name} was removed .*docs/tasks/verifier.md`)),
     ]);
     expect(faultsOf({ [name]: "" })).toEqual([]);
   },

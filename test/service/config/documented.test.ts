@@ -38,7 +38,7 @@ const HELM: Variables = parse(read("deploy/helm/session-service/values.yaml")).c
 
 const PLACES = [
   // command-line.md holds the help of the commands, which mentions settings in sentences.
-  ...globSync("docs/*.md", { exclude: ["docs/command-line.md"] }).flatMap(documented),
+  ...globSync("docs/*/*.md", { exclude: ["docs/reference/command-line.md"] }).flatMap(documented),
   ...documented("README.md"),
   ...globSync("examples/{caddy,haproxy,nginx}/*").flatMap(documented),
   ["kustomization", assignments(read("deploy/kubernetes/base/session-service.env"))],

@@ -53,10 +53,10 @@ type Place = {
   readonly changes?: Changes | undefined;
 };
 
-/** Returns the change that docs/forward-auth.md describes for pages of other origins: a line, and the lines that replace it. */
+/** Returns the change that docs/tasks/forward-auth.md describes for pages of other origins: a line, and the lines that replace it. */
 function preflightChanges(name: string): Changes {
   const title = { nginx: "nginx", caddy: "Caddy", haproxy: "HAProxy" }[name];
-  const section = readFileSync("docs/forward-auth.md", "utf8").split("## Pages of other origins")[1] ?? "";
+  const section = readFileSync("docs/tasks/forward-auth.md", "utf8").split("## Pages of other origins")[1] ?? "";
   const row = section.split("\n").find((line) => line.startsWith(`| ${title} |`)) ?? "";
   const [from = "", ...to] = [...row.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
   expect(to).not.toEqual([]);

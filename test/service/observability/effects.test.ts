@@ -1,11 +1,11 @@
-/** docs/events.md names every event and metric of the source, and effects.md the test of each, which exists. */
+/** docs/reference/events.md names every event and metric of the source, and effects.md the test of each, which exists. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { missingTests, namedTests, tableRows } from "../../support/named-tests.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const DOCUMENT = readFileSync(join(ROOT, "docs/events.md"), "utf8");
+const DOCUMENT = readFileSync(join(ROOT, "docs/reference/events.md"), "utf8");
 const TESTS = readFileSync(join(import.meta.dirname, "effects.md"), "utf8");
 const sources = readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
   // Two kinds of sources are left out: packages that other programs import, which use the log of those programs, and commands, which write

@@ -1,4 +1,4 @@
-/** The commands of docs/operations.md, "Backup and restore", pasted into a shell, for both stores. */
+/** The commands of docs/tasks/operations.md, "Backup and restore", pasted into a shell, for both stores. */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { RedisServer } from "../../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
-const PAGE = readFileSync(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+const PAGE = readFileSync(new URL("../../../docs/tasks/operations.md", import.meta.url), "utf8");
 const MODULES = join(import.meta.dirname, "../../../node_modules/.bin");
 
 /** Returns the shell commands below a heading, block by block. */

@@ -1,6 +1,6 @@
 /**
  * The unmodified libraries openid-client and oauth4webapi refresh with DPoP: with nonces, without nonces, and with a wrong clock. They
- * revoke tokens with the `fetch` function that docs/clients.md shows, which adds the DPoP proof.
+ * revoke tokens with the `fetch` function that docs/tasks/clients.md shows, which adds the DPoP proof.
  */
 import { readFileSync } from "node:fs";
 import * as oauth from "oauth4webapi";
@@ -12,7 +12,7 @@ import { admin, bearer, logIn, openAdmin } from "../../support/sessions.ts";
 
 const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 
-const page = readFileSync(new URL("../../../docs/clients.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../../docs/tasks/clients.md", import.meta.url), "utf8");
 const [, code = ""] = /```js\n([\s\S]+?)```/.exec(page) ?? [];
 type Keys = Awaited<ReturnType<typeof oauth.generateKeyPair>>;
 type ProvingFetch = {

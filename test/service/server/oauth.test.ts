@@ -307,7 +307,7 @@ describe.each(STORES)("on the %s store", (store) => {
 });
 
 test("the documentation has the closed table of errors", () => {
-  const page = readFileSync(new URL("../../../docs/clients.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../../docs/tasks/clients.md", import.meta.url), "utf8");
   const rows = [...page.matchAll(/^\| `(E\w+)` \| (\d+) \| `(\w+)` \|/gm)].map(([, code, status, error]) => [
     code,
     { status: Number(status), error },

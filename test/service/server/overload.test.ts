@@ -1,4 +1,4 @@
-/** Overload of the real service: a stalled Redis, and an event loop that is kept busy (docs/limits.md). */
+/** Overload of the real service: a stalled Redis, and an event loop that is kept busy (docs/reference/limits.md). */
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";

@@ -1,4 +1,4 @@
-/** Rate limits of the real service, through every protocol (docs/limits.md). */
+/** Rate limits of the real service, through every protocol (docs/reference/limits.md). */
 import { once } from "node:events";
 import { connect } from "node:net";
 import { timestampNow } from "@bufbuild/protobuf/wkt";

@@ -15,8 +15,8 @@ import { aService, STORES, throughEvery } from "../../support/every-protocol.ts"
 import { runToExit, type Service, scratch, startService, waitFor } from "../../support/service.ts";
 import { admin, bearer, logIn, message, openAdmin, somebody } from "../../support/sessions.ts";
 
-const DOCS = readFileSync(new URL("../../../docs/limits.md", import.meta.url), "utf8");
-/** The example of docs/limits.md. */
+const DOCS = readFileSync(new URL("../../../docs/reference/limits.md", import.meta.url), "utf8");
+/** The example of docs/reference/limits.md. */
 const EXAMPLE = /```json\n(.*?)```/s.exec(DOCS)?.[1] ?? "";
 
 type Wanted = MessageInitShape<typeof CreateSessionRequestSchema>;

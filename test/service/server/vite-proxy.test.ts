@@ -9,7 +9,7 @@ import { request } from "../../support/raw-http.ts";
 import { cookie, logIn } from "../../support/sessions.ts";
 
 const service = aService();
-const page = readFileSync(join(import.meta.dirname, "../../../docs/browser.md"), "utf8");
+const page = readFileSync(join(import.meta.dirname, "../../../docs/tasks/browser.md"), "utf8");
 
 type Proxy = string | { readonly target: string; readonly changeOrigin: boolean };
 
@@ -38,7 +38,7 @@ async function refreshThrough(proxy: Proxy, metadata: Record<string, string> = {
   }
 }
 
-test("the line of docs/browser.md lets the page in, where the shorthand needs Fetch Metadata", async () => {
+test("the line of docs/tasks/browser.md lets the page in, where the shorthand needs Fetch Metadata", async () => {
   const [, target = "", changeOrigin] = /\{ target: "(.*?)", changeOrigin: (\w+) \}/.exec(page) ?? [];
   expect(target).toBe("http://localhost:8080");
   const line = { target: service.publicUrl, changeOrigin: changeOrigin === "true" };

@@ -1,4 +1,4 @@
-/** The receivers of docs/signals.md, exactly as printed there, with the running service. */
+/** The receivers of docs/tasks/signals.md, exactly as printed there, with the running service. */
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -20,7 +20,7 @@ type Receive = (body: string, headers: IncomingHttpHeaders) => unknown;
 
 /** Loads the receiver in the code block below a heading. It imports packages from test/receivers. */
 async function receiverOf(heading: string): Promise<Receive> {
-  const page = readFileSync("docs/signals.md", "utf8");
+  const page = readFileSync("docs/tasks/signals.md", "utf8");
   const [, section = ""] = page.split(`### ${heading}\n`);
   const [, code = ""] = /^```js\n(.*?)^```/ms.exec(section) ?? [];
   const resolved = code.replace(

@@ -1,5 +1,5 @@
 /**
- * A verifier by version 1 of docs/verifier-protocol.md, written by hand. It stands for deployed verifiers, which nobody can change. So it
+ * A verifier by version 1 of docs/reference/verifier-protocol.md, written by hand. It stands for deployed verifiers, which nobody can change. So it
  * imports nothing from the project, and is never changed either.
  */
 import { createPublicKey, verify } from "node:crypto";

@@ -13,7 +13,7 @@
     if verdict.ok:
         print(verdict.claims["sub"])
 
-docs/verifier-protocol.md has the rules that it follows, which are those of the verifiers in other languages.
+docs/reference/verifier-protocol.md has the rules that it follows, which are those of the verifiers in other languages.
 """
 
 from ._async_verifier import AsyncVerifier

@@ -1,4 +1,4 @@
-"""Normalizes URLs, so that the URL in a proof can be compared with that of the request (docs/verifier-protocol.md)."""
+"""Normalizes URLs, so that the URL in a proof can be compared with that of the request (docs/reference/verifier-protocol.md)."""
 
 import re
 

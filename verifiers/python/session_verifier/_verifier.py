@@ -23,7 +23,7 @@ from ._verdict import Reason, Verdict
 class Verifier:
     """Checks tokens locally, and follows the key set and the revocation feed until `close`.
 
-    Make one for each process, after it was forked. Threads may share it. docs/verifier.md has the options; times are in
+    Make one for each process, after it was forked. Threads may share it. docs/tasks/verifier.md has the options; times are in
     milliseconds. Raises ValueError for options that cannot work.
     """
 

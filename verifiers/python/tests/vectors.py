@@ -1,4 +1,4 @@
-"""Runs the cases of test/vectors/verifier.json (docs/verifier-protocol.md) in the verifier."""
+"""Runs the cases of test/vectors/verifier.json (docs/reference/verifier-protocol.md) in the verifier."""
 
 import json
 import queue

@@ -324,7 +324,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
 
   /**
    * Additional claims of the access tokens, at most 4 KiB as JSON. The names of
-   * claims that the service sets itself (docs/verifier.md#claims) are refused, and
+   * claims that the service sets itself (docs/tasks/verifier.md#claims) are refused, and
    * so are auth_time, amr and acr, which the fields of these names set.
    *
    * @generated from field: google.protobuf.Struct claims = 2;

@@ -126,7 +126,7 @@ export function rateLimited(retryAfterMs: number): ConnectError {
   return error;
 }
 
-/** Returns the code (docs/errors.md) that an error carries; undefined for an error that Connect has raised. */
+/** Returns the code (docs/reference/errors.md) that an error carries; undefined for an error that Connect has raised. */
 export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   const known = CODES.get(error);
   if (known !== undefined) return known;
@@ -158,7 +158,7 @@ export function faultOfCaller(error: unknown): ConnectError {
 }
 
 function translate(error: ConnectError, code: ErrorCode): ConnectError {
-  // Connect's text on a bad message is sent because it names the field. For other errors the text of docs/errors.md is sent.
+  // Connect's text on a bad message is sent because it names the field. For other errors the text of docs/reference/errors.md is sent.
   const { rawMessage } = error;
   const message =
     code === "E400_INVALID_REQUEST" ? (explainUnknownField(rawMessage) ?? rawMessage) : ERRORS[code].message;
@@ -174,13 +174,13 @@ export type FailureReports = {
 };
 
 /**
- * Translates every error of the later interceptors and handlers to one with a code of docs/errors.md. The place where an error is raised
+ * Translates every error of the later interceptors and handlers to one with a code of docs/reference/errors.md. The place where an error is raised
  * decides whose fault it is, because Connect raises errors of callers with the same codes as bugs.
  */
 export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
   const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
     if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
-    // If the error has a code of docs/errors.md already, `request.signal` is not read: the first read creates the signal, which takes as
+    // If the error has a code of docs/reference/errors.md already, `request.signal` is not read: the first read creates the signal, which takes as
     // long as a small request.
     if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
     // Connect has aborted the call: its deadline has passed, or its caller has reset the stream.

@@ -1,4 +1,4 @@
-/** The JSON body of error responses, `{"error":{"code":"…","message":"…"}}`, whose codes are those of docs/errors.md. */
+/** The JSON body of error responses, `{"error":{"code":"…","message":"…"}}`, whose codes are those of docs/reference/errors.md. */
 import type { ConnectError } from "@connectrpc/connect";
 import type { Failure, FailureEncoder, FailureResponse } from "connect-http-routes";
 import { ERRORS, type ErrorCode } from "../../session/errors.ts";
@@ -22,7 +22,7 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
 export function describeFailure(failure: Failure, onBug: (error: unknown) => void) {
   if (failure.kind !== "rpc") {
     const code = CODES[failure.kind];
-    // The response to a bad request names the invalid field. All other responses have only the text of the error table (docs/errors.md).
+    // The response to a bad request names the invalid field. All other responses have only the text of the error table (docs/reference/errors.md).
     const message = failure.kind === "bad_request" ? failure.error.rawMessage : ERRORS[code].message;
     return { code, message, headers: {}, cause: undefined };
   }

@@ -1,4 +1,4 @@
-/** Translates errors that Connect raises before any interceptor runs, such as for a malformed message, to errors of docs/errors.md. */
+/** Translates errors that Connect raises before any interceptor runs, such as for a malformed message, to errors of docs/reference/errors.md. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type ContextValues } from "@connectrpc/connect";
 import {
@@ -34,7 +34,7 @@ const NOT_UNICODE = new ConnectError("the message has text that is not Unicode",
 /** How many bytes precede the data of an enveloped message of Connect or gRPC: one byte of flags, and four with the length of the data. */
 const ENVELOPE_HEAD = 5;
 
-/** Makes the routes of `router` respond only with errors of docs/errors.md. @param onBug receives errors that no rule covers */
+/** Makes the routes of `router` respond only with errors of docs/reference/errors.md. @param onBug receives errors that no rule covers */
 export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRouter {
   for (const [at, handler] of router.handlers.entries()) {
     const respond: UniversalHandler = Object.assign(async (...[request]: Parameters<UniversalHandler>) => {
@@ -64,7 +64,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
 
 type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
 
-/** Returns the error of docs/errors.md for an error that Connect has raised; undefined for an error that is in docs/errors.md already. */
+/** Returns the error of docs/reference/errors.md for an error that Connect has raised; undefined for an error that is in docs/reference/errors.md already. */
 export function toOurError(error: ConnectError, { method, values }: Raised, onBug: OnBug): ConnectError | undefined {
   if (errorCodeOf(error) !== undefined) return undefined;
   const isOfMessage = contextOf(values)?.isReading === true;

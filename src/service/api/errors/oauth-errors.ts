@@ -1,4 +1,4 @@
-/** The errors of the OAuth endpoints: those of docs/errors.md in the form of RFC 6749 section 5.2. */
+/** The errors of the OAuth endpoints: those of docs/reference/errors.md in the form of RFC 6749 section 5.2. */
 import type { ConnectError } from "@connectrpc/connect";
 import type { FailureContext, FailureEncoder } from "connect-http-routes";
 import { OAuthAdminService } from "../../../../gen/auth/admin/v1/oauth_admin_pb.ts";
@@ -46,7 +46,7 @@ export const twoCredentials = () =>
 
 const of = (code: ErrorCode, error: string, status: number = ERRORS[code].http) => ({ status, error });
 
-/** docs/clients.md has the same table. An unknown outcome is never `invalid_grant`, because clients then sign the user out. */
+/** docs/tasks/clients.md has the same table. An unknown outcome is never `invalid_grant`, because clients then sign the user out. */
 export const OAUTH_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
   E001_AUTH_FAILURE: of("E001_AUTH_FAILURE", "invalid_grant", 400),
   E400_INVALID_REQUEST: of("E400_INVALID_REQUEST", "invalid_request"),

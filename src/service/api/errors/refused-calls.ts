@@ -1,4 +1,4 @@
-/** Responses to calls that fail before a handler runs: errors of docs/errors.md in the form of the call's protocol. */
+/** Responses to calls that fail before a handler runs: errors of docs/reference/errors.md in the form of the call's protocol. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   encodeEnvelope,
@@ -45,7 +45,7 @@ export type PlainResponse = {
   readonly body: Buffer;
 };
 
-/** Returns an error in the format of Connect's unary protocol, with the HTTP status of docs/errors.md. */
+/** Returns an error in the format of Connect's unary protocol, with the HTTP status of docs/reference/errors.md. */
 export function connectError(code: ErrorCode, error = toConnectError(new ServiceError(code), () => {})): PlainResponse {
   const body = Buffer.from(errorToJsonBytes(error, undefined));
   const headers = { "content-type": "application/json", "content-length": String(body.length) };

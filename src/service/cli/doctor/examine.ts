@@ -34,7 +34,7 @@ export async function* examine({ env, clock }: ExamineDeps): AsyncGenerator<Find
   const { config, faults, findings: configFindings, setCount } = examineConfig(env);
   const { ok, fault, findings } = reportOf("configuration");
   if (config !== undefined) ok(`no fault; variables set: ${setCount}`);
-  for (const line of faults) fault(line, "correct the variable (docs/configuration.md)");
+  for (const line of faults) fault(line, "correct the variable (docs/reference/configuration.md)");
   for (const { about, ...finding } of configFindings) findings.push({ check: about, ...finding });
   yield* findings;
   if (config === undefined) return;

@@ -58,7 +58,7 @@ export async function checkPolicies({ ok, fault }: Report, config: Config): Prom
     ok(`SESSION_POLICIES_FILE: ${path} is valid`);
   } catch (error) {
     if (!(error instanceof SessionPoliciesFault)) throw error;
-    fault(`SESSION_POLICIES_FILE: ${error.message}`, "correct the file (docs/limits.md)");
+    fault(`SESSION_POLICIES_FILE: ${error.message}`, "correct the file (docs/reference/limits.md)");
   }
 }
 

@@ -6,7 +6,7 @@ import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import type { Report } from "./finding.ts";
 
-/** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/operations.md). */
+/** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/tasks/operations.md). */
 const MAX_NODE_SKEW_MS = 5_000;
 /** The tolerated difference between the clock of Redis, whose times are in tokens, and of this machine, which verifies them, in ms. */
 const MAX_OWN_SKEW_MS = 1_000;
@@ -94,10 +94,10 @@ function checkState(report: Report, { at, info, refusesWrites }: NodeFacts, conf
 
 function writesRemedy(refusal: string): string {
   if (refusal.startsWith("OOM ")) return `raise maxmemory (${CAPACITY})`;
-  return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/operations.md#redis-is-down)";
+  return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/tasks/operations.md#redis-is-down)";
 }
 
-const CAPACITY = "docs/performance.md#capacity";
+const CAPACITY = "docs/why/performance.md#capacity";
 const FREE_SPACE = "free space on its disk; its log has the reason";
 
 type Field = (name: string) => string;

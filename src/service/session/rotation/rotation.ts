@@ -3,7 +3,7 @@
  *
  * A pure function, `state × token × now → outcome, state'`. The embedded store calls the function, the Redis script
  * (store/redis/lua/rotate.lua) implements the same rules, and a differential test compares the two. The rules were found by exhaustive
- * search (test/service/session/rotation.search.test.ts); their numbers are those of the table in docs/rotation.md. All times are the store's.
+ * search (test/service/session/rotation.search.test.ts); their numbers are those of the table in docs/why/rotation.md. All times are the store's.
  *
  * The reuse interval, R, is the only constant. Two searches show that no time limit here can be changed: if one were shorter, a browser
  * whose requests take up to R/2 would be logged out; if one were longer, two holders of one token would never be detected.
@@ -22,7 +22,7 @@ export type RotationState = {
   readonly generation: number;
   /** `n`: nonce of the confirmed token, the newest that its client has used; empty before the first use. */
   readonly nonce: string;
-  /** `f` in docs/rotation.md: from this time of issue on, other tokens of the same generation count as used (confirmed), too. */
+  /** `f` in docs/why/rotation.md: from this time of issue on, other tokens of the same generation count as used (confirmed), too. */
   readonly siblingsSince: StoreMs;
   /** `c`: nonce of the current child, the token that replaces the confirmed one. It has generation g + 1. */
   readonly childNonce: string;

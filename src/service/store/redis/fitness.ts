@@ -148,7 +148,7 @@ async function rightsOf(node: Redis, sender: Sender, needed: readonly string[]):
 }
 
 const denial = ({ options }: Redis, missing: string) =>
-  `denies the user ${options.username ?? "default"} permissions, see "Redis user" in docs/operations.md: ${missing}`;
+  `denies the user ${options.username ?? "default"} permissions, see "Redis user" in docs/tasks/operations.md: ${missing}`;
 
 /** Returns the refusal if Redis does not accept the credentials, or denies a command without which there is no connection. Waiting would not help then. */
 export async function refusalOf(
@@ -166,7 +166,9 @@ export async function refusalOf(
   const node = client instanceof Cluster ? client.nodes("all")[0] : client;
   const missing = node === undefined ? "" : await missingOn(node, sender, needed);
   return new StoreRefused(
-    missing === "" ? `Redis denies the user a permission, see "Redis user" in docs/operations.md: ${message}` : missing,
+    missing === ""
+      ? `Redis denies the user a permission, see "Redis user" in docs/tasks/operations.md: ${message}`
+      : missing,
   );
 }
 

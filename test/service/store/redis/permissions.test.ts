@@ -1,4 +1,4 @@
-/** The permissions of the service's Redis user: those in docs/operations.md are enough, and each of them is needed. */
+/** The permissions of the service's Redis user: those in docs/tasks/operations.md are enough, and each of them is needed. */
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test } from "vitest";
@@ -17,9 +17,9 @@ afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
 });
 
-const OPERATIONS = readFileSync(new URL("../../../../docs/operations.md", import.meta.url), "utf8");
+const OPERATIONS = readFileSync(new URL("../../../../docs/tasks/operations.md", import.meta.url), "utf8");
 /**
- * The permissions in the `ACL SETUSER` line of docs/operations.md. `MORE` has further permissions: those for a cluster, for
+ * The permissions in the `ACL SETUSER` line of docs/tasks/operations.md. `MORE` has further permissions: those for a cluster, for
  * REDIS_WAIT_REPLICAS and for another database.
  */
 const LINE = (/`ACL SETUSER ([^`]+)`/.exec(OPERATIONS)?.[1] ?? "").split(" ");
@@ -74,7 +74,7 @@ async function everyVerb(store: SessionStore): Promise<void> {
   stop();
 }
 
-describe("the Redis user of docs/operations.md", () => {
+describe("the Redis user of docs/tasks/operations.md", () => {
   test("may do all that the service does", async () => {
     const redis = await server();
     await allow(redis);

@@ -1,4 +1,4 @@
-/** After every method of the store, Redis has exactly the keys that docs/redis-schema.md describes. */
+/** After every method of the store, Redis has exactly the keys that docs/reference/redis-schema.md describes. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
@@ -16,7 +16,7 @@ import { someKey } from "../../../support/store/device.ts";
 import { recordOf } from "../../../support/store/event-records.ts";
 import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
 
-const PAGE = readFileSync(join(import.meta.dirname, "../../../../docs/redis-schema.md"), "utf8");
+const PAGE = readFileSync(join(import.meta.dirname, "../../../../docs/reference/redis-schema.md"), "utf8");
 const RETENTION = 600 * SECOND;
 const DAYS_32 = 32 * 86_400 * SECOND;
 const DAYS_400 = 400 * 86_400 * SECOND;
@@ -27,7 +27,7 @@ const DAYS_400 = 400 * 86_400 * SECOND;
 const PATIENCE = 120 * SECOND;
 const MANY = 130;
 
-/** Returns the rows of a table in docs/redis-schema.md that begin with a name in backquotes. */
+/** Returns the rows of a table in docs/reference/redis-schema.md that begin with a name in backquotes. */
 function rowsOf(heading: string): string[][] {
   const section = PAGE.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
   const rows = section.split("\n").filter((line) => line.startsWith("| `"));
@@ -41,7 +41,7 @@ function rowsOf(heading: string): string[][] {
 
 const plain = (cell = "") => cell.replace(/^`(.*)`$/, "$1");
 
-/** Converts a key or field in the notation of docs/redis-schema.md to a regular expression: `{a7}` is any partition, `<…>` any text. */
+/** Converts a key or field in the notation of docs/reference/redis-schema.md to a regular expression: `{a7}` is any partition, `<…>` any text. */
 function pattern(text: string): RegExp {
   const session = "[A-Za-z0-9_-]{23}";
   const parts = text.split(/(<[^>]+>|\{a7\})/).map((part) => {
@@ -56,7 +56,7 @@ function pattern(text: string): RegExp {
 }
 
 /**
- * The lives of keys, as docs/redis-schema.md describes them in words. Each value is the time after which a key that was just written
+ * The lives of keys, as docs/reference/redis-schema.md describes them in words. Each value is the time after which a key that was just written
  * expires, in ms; undefined if it does not expire.
  */
 const LIVES: Readonly<Record<string, number | undefined>> = {

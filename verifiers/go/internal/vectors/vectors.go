@@ -1,4 +1,4 @@
-// Package vectors runs the cases of test/vectors/verifier.json (docs/verifier-protocol.md) in the verifier.
+// Package vectors runs the cases of test/vectors/verifier.json (docs/reference/verifier-protocol.md) in the verifier.
 package vectors
 
 import (
