@@ -13,7 +13,7 @@ export function readMigration(read: Read, addFault: AddFault, ownCookie: string)
   const migration = {
     /** The cookies of sessions of another system, in the order in which they are looked for. */
     migrateCookies: read("MIGRATE_COOKIES", list(cookieName), [] as readonly string[]),
-    /** Where the application says whose session such a cookie names. */
+    /** The URL at which the application says whose session such a cookie names. */
     migrateUrl: read("MIGRATE_URL", plainUrl, undefined),
   };
   const { migrateCookies } = migration;

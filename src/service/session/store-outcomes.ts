@@ -155,7 +155,7 @@ export type ForgetOutcome = {
 
 export type SessionPage = {
   readonly sessions: readonly Session[];
-  /** Where the next page starts; undefined on the last one. */
+  /** The place at which the next page starts; undefined on the last one. */
   readonly next: string | undefined;
 };
 

@@ -93,7 +93,7 @@ export type WaitingSignal = Pick<Signal, "sessionId" | "endedAt"> & { readonly c
 
 export type SignalPage = {
   readonly signals: readonly { readonly signal: Signal; readonly unreadBy: readonly string[] }[];
-  /** Where the next page starts; undefined on the last one. */
+  /** The place at which the next page starts; undefined on the last one. */
   readonly next: number | undefined;
 };
 

@@ -35,7 +35,7 @@ type Known = {
 };
 
 export function signalOf({ sid, reason, endedAt, client, subject, actor = "" }: Known): Signal {
-  // Of an update, the reason is `updated:` and the version.
+  // The reason of an update is `updated:` and the version.
   const [what, version] = reason.split(":");
   const ending = {
     ...{ sessionId: sid, reason: what as Signal["reason"], endedAt: storeMs(endedAt) },

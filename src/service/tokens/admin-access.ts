@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { loadFollowed } from "../../platform/files/follow.ts";
 import { readProtected } from "../../platform/files/protection.ts";
-import { type Admin, type AdminAccess, SCOPES } from "../session/admin/access.ts";
+import { type Admin, type AdminAccess, SCOPES, type Scope } from "../session/admin/access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
 
 /** A token with every scope: one of ADMIN_TOKENS, or the token in DATA_DIR. */
@@ -14,6 +14,8 @@ type AdminAccessEvents = {
 };
 
 export interface FollowedAdminAccess extends AdminAccess {
+  /** Returns whether a credential of this name has the scope. */
+  grants(name: string, scope: Scope): boolean;
   /** Follows the file, if there is one, until the returned function is called. */
   watch(events: AdminAccessEvents, everyMs?: number): () => void;
 }
@@ -45,6 +47,7 @@ export async function loadAdminAccess(
     holds: (admin) => (entries() as readonly Admin[]).includes(admin),
     byCertificate: (names) =>
       entries().find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
+    grants: (name, scope) => entries().some((entry) => entry.name === name && entry.scopes.has(scope)),
     watch({ onChange, onRefusal }, everyMs) {
       const onEntries = (changed: readonly AdminEntry[]) => onChange(changed.map(({ name }) => name));
       return file?.watch({ onChange: onEntries, onRefusal }, everyMs) ?? (() => {});

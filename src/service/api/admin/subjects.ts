@@ -13,7 +13,7 @@ import type { SessionAdminServiceDeps } from "./deps.ts";
 import { eventMessage, sessionMessage } from "./views.ts";
 
 const SESSIONS_PER_PAGE = 100;
-/** Of how many sessions one page has the events. Each has a few, and 33 at most. */
+/** The number of sessions of whose events a page consists. Each has a few, and 33 at most. */
 const EVENT_SESSIONS_PER_PAGE = 50;
 
 export async function forgetSubject(
@@ -32,7 +32,7 @@ type Part = {
   readonly sessions?: readonly Session[];
   readonly events?: readonly SessionEvent[];
   readonly signals?: SignalPage["signals"];
-  /** Where the next page starts; undefined on the last one. */
+  /** The place at which the next page starts; undefined on the last one. */
   readonly next: string | undefined;
 };
 

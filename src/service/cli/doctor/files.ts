@@ -50,15 +50,31 @@ export async function checkAdminTokens(report: Report, config: Config): Promise<
   if (report.findings.length === 0) report.ok(hasOwnAdminToken(config) ? "the one in DATA_DIR" : "set by ADMIN_TOKENS");
 }
 
-export async function checkPolicies({ ok, fault }: Report, config: Config): Promise<void> {
+export async function checkPolicies(report: Report, config: Config): Promise<void> {
   const path = config.sessionPoliciesFile;
   if (path === undefined) return;
   try {
-    await loadSessionPolicies(path, config);
-    ok(`SESSION_POLICIES_FILE: ${path} is valid`);
+    const { current } = await loadSessionPolicies(path, config);
+    report.ok(`SESSION_POLICIES_FILE: ${path} is valid`);
+    const clients = current.tokenExchange.map(({ clientId }) => clientId);
+    if (clients.length > 0) await checkExchangeClients(report, config, clients);
   } catch (error) {
     if (!(error instanceof SessionPoliciesFault)) throw error;
-    fault(`SESSION_POLICIES_FILE: ${error.message}`, "correct the file (docs/reference/limits.md)");
+    report.fault(`SESSION_POLICIES_FILE: ${error.message}`, "correct the file (docs/reference/limits.md)");
+  }
+}
+
+/** A client of the token exchange authenticates by a credential of its name. */
+async function checkExchangeClients({ warning }: Report, config: Config, clients: readonly string[]): Promise<void> {
+  const access = await loadAdminAccess([], config.adminTokensFile).catch((error) => {
+    if (error instanceof AdminTokensFault) return undefined; // checkAdminTokens reports it.
+    throw error;
+  });
+  for (const client of clients.filter((name) => access?.grants(name, "tokens:exchange") === false)) {
+    warning(
+      `token_exchange names ${client}, and no credential of this name has the scope tokens:exchange: it gets 401`,
+      `session-service admin-token create --name ${client} --scope tokens:exchange`,
+    );
   }
 }
 

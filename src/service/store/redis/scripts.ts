@@ -2,8 +2,8 @@
  * The Lua scripts of the store. The files are in lua/; each describes its keys, arguments and results at its beginning.
  *
  * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua,
- * lua/sessions.lua and others on demand, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if it runs outside of the
- * time in which the command may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read
+ * lua/sessions.lua and others on demand, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if it
+ * runs outside of the time in which the command may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read
  * could be out of date. Redis also refuses scripts when memory is full, before anything is written, except scripts with the flag
  * allow-oom, which need no additional memory.
  */

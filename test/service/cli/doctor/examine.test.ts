@@ -121,6 +121,28 @@ describe("files", () => {
     ]);
   });
 
+  test("a client of the token exchange without a credential is a warning", async () => {
+    const directory = scratch();
+    const [SESSION_POLICIES_FILE, ADMIN_TOKENS_FILE] = [
+      join(directory, "policies.json"),
+      join(directory, "admins.json"),
+    ];
+    const exchange = ["orders", "mail"].map((client_id) => ({
+      client_id,
+      subject_token_audiences: ["https://api.example"],
+    }));
+    writeFileSync(SESSION_POLICIES_FILE, JSON.stringify({ token_exchange: exchange }));
+    const hash = "a".repeat(64);
+    const admins = [
+      { name: "orders", hash, scopes: ["tokens:exchange"] },
+      { name: "mail", hash: "b".repeat(64), scopes: ["introspect"] },
+    ];
+    writeFileSync(ADMIN_TOKENS_FILE, JSON.stringify({ admins }));
+    expect(await problems({ SESSION_POLICIES_FILE, ADMIN_TOKENS_FILE, OAUTH_ENDPOINTS: "on" })).toEqual([
+      "warning files: token_exchange names mail, and no credential of this name has the scope tokens:exchange: it gets 401",
+    ]);
+  });
+
   test("an admin API that the network reaches without TLS is a warning", async () => {
     expect(await problems({ ADMIN_HOST: "0.0.0.0" })).toEqual([
       "warning admin tokens: the admin API listens on 0.0.0.0 without TLS: admin tokens cross the network in clear text",

@@ -3,8 +3,9 @@
 -- checks the conditions of src/service/session/devices/binding.ts.
 -- KEYS  1 partition
 -- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 how long ended sessions stay
---       marked, ms, and after a blank what the session keeps of this request (JSON), if it keeps any; 10 the life of a device cookie, ms; 11 whether the browser could not renew that cookie (0, 1), or 2 if the token came
---       in the body of a request and not in a cookie; with a device cookie: 12 when it was issued, ms, 13 to 16 the first words of its
+--       marked, ms, and after a blank what the session keeps of this request (JSON), if it keeps any; 10 the life of a device cookie, ms;
+--       11 whether the browser could not renew that cookie (0, 1), or 2 if the token came in the body of a request and not in a cookie;
+--       with a device cookie: 12 when it was issued, ms, 13 to 16 the first words of its
 --       thumbprint; with a proof of a key: 12 to 16 are zero if there is no device cookie, 17 to 24 the thumbprint of that key, in words,
 --       and 25 the client that presents it at the token endpoint. Arguments of absent parts are left out.
 -- Returns one string. These letters are followed by the time (I6) and the session's record:
