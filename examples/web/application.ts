@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 // In your project, import from "@session-service/verifier".
 import { createVerifier } from "../../src/verifier/index.ts";
 import { buildPage } from "./assets.ts";
-import { type SignIn, signIn, signInAs } from "./login.ts";
+import { changeRole, isRole, type SignIn, signIn, signInAs } from "./login.ts";
 import { passOn } from "./proxy.ts";
 import { respond, send } from "./responses.ts";
 
@@ -34,6 +34,7 @@ export async function createApplication(
     if (pathname.startsWith("/v1/auth/")) passOn(publicUrl, request, response);
     else if (route === "POST /login") await logIn(request, response);
     else if (route === "POST /support/sign-in") await impersonate(request, response);
+    else if (route === "POST /support/role") await setRole(request, response);
     else if (route === "GET /api/notes") await listNotes(request, response);
     else if (request.method === "GET" || request.method === "HEAD") showPage(pathname, request, response);
     else respond(response, 405, { error: "method not allowed" });
@@ -58,17 +59,35 @@ export async function createApplication(
     respondTo(await signIn(settings, credentials, login.has("remember"), request), request, response);
   }
 
-  /** Signs support in as a user. Only a token of the role may ask, and nobody acts through a session in which somebody acts already. */
   async function impersonate(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const asked = await askedBySupport(request, response);
+    if (asked === undefined) return;
+    const { sub, sid, wanted } = asked;
+    const actor = { subject: sub, sessionId: sid, reason: wanted.get("reason") ?? "" };
+    respondTo(await signInAs(settings, wanted.get("email") ?? "", actor, request), request, response);
+  }
+
+  async function setRole(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const asked = await askedBySupport(request, response);
+    if (asked === undefined) return;
+    const role = asked.wanted.get("role") ?? "";
+    if (!isRole(role)) return respond(response, 400, { error: "no such role" });
+    const outcome = await changeRole(settings, asked.wanted.get("email") ?? "", role);
+    respond(response, { changed: 200, unknown: 404, unavailable: 503 }[outcome], { outcome });
+  }
+
+  /**
+   * Reads a request of support. Only a token of the role may ask, and nobody acts through a session in which somebody acts already. Returns
+   * undefined if the request has been refused.
+   */
+  async function askedBySupport(request: IncomingMessage, response: ServerResponse) {
     const verdict = await verifier.verify(bearerOf(request));
     if (!verdict.ok) return refuse(response, verdict.reason);
     const { sub, sid, role, act } = verdict.claims;
     if (role !== "support" || act !== undefined) return respond(response, 403, { error: "only for support" });
     const body = await bodyOf(request);
     if (body === undefined) return respond(response, 413, { error: "too large" });
-    const wanted = new URLSearchParams(body);
-    const actor = { subject: sub, sessionId: sid, reason: wanted.get("reason") ?? "" };
-    respondTo(await signInAs(settings, wanted.get("email") ?? "", actor, request), request, response);
+    return { sub, sid, wanted: new URLSearchParams(body) };
   }
 
   function respondTo(result: SignIn, request: IncomingMessage, response: ServerResponse) {

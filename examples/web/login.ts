@@ -11,10 +11,14 @@ export type SignIn =
   | { readonly ok: false; readonly reason: "wrong" | "unavailable" }
   | { readonly ok: false; readonly reason: "limited"; readonly retryAfterS: number };
 
+const ROLES = ["editor", "reader", "support"] as const;
+export type Role = (typeof ROLES)[number];
+export const isRole = (text: string): text is Role => (ROLES as readonly string[]).includes(text);
+
 type Account = {
   readonly id: string;
   readonly name: string;
-  readonly role: "user" | "support";
+  role: Role;
   readonly salt: Buffer;
   readonly hash: Buffer;
 };
@@ -25,16 +29,16 @@ const COST: ScryptOptions = { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 };
 const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
 const hashOf = (password: string, salt: Buffer): Promise<Buffer> => derive(password, salt, 32, COST);
 
-async function account(id: string, name: string, role: Account["role"], password: string): Promise<Account> {
+async function account(id: string, name: string, role: Role, password: string): Promise<Account> {
   const salt = randomBytes(16);
   return { id, name, role, salt, hash: await hashOf(password, salt) };
 }
 
 /** These accounts stand for a database. An unknown email is checked against `nobody`: the duration must not reveal who has an account. */
 const accounts = Promise.all([
-  account("alice", "Alice Liddell", "user", "correct horse"),
+  account("alice", "Alice Liddell", "editor", "correct horse"),
   account("sam", "Sam of support", "support", "battery staple"),
-  account("", "", "user", randomBytes(16).toString("hex")),
+  account("", "", "reader", randomBytes(16).toString("hex")),
 ]).then(([alice, sam, nobody]) => ({
   byEmail: new Map([
     ["alice@example.com", alice],
@@ -87,28 +91,48 @@ export async function signInAs(api: Api, email: string, actor: Actor, request: I
   return createSession(api, found, request, { actor: { ...actor, endWithSession: true }, persistent: false });
 }
 
+/**
+ * Changes the role of a user. The user's sessions go on, and services refuse the access tokens from before at once: each page gets another
+ * one and goes on.
+ */
+export async function changeRole(api: Api, email: string, role: Role): Promise<"changed" | "unknown" | "unavailable"> {
+  const found = (await accounts).byEmail.get(email);
+  if (found === undefined) return "unknown";
+  // Later sessions get the role of the account, so it changes first.
+  found.role = role;
+  const { id, name } = found;
+  const accessTokens = "ACCESS_TOKEN_POLICY_REFRESH";
+  const response = await call(api, "UpdateSubjectSessions", { subject: id, claims: { name, role }, accessTokens });
+  return response?.ok ? "changed" : "unavailable";
+}
+
 async function createSession(
-  { adminUrl, adminToken }: Api,
+  api: Api,
   { id, name, role }: Account,
   request: IncomingMessage,
   more: object,
 ): Promise<SignIn> {
   const userAgent = request.headers["user-agent"] ?? "";
   const ipAddress = request.socket.remoteAddress ?? "";
-  const response = await fetch(`${adminUrl}/auth.admin.v1.SessionAdminService/CreateSession`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
-    body: JSON.stringify({
-      subject: id,
-      // The claims are for the page, which displays the name. Put no secrets here: everybody who has the token can read its claims.
-      claims: { name, role },
-      client: { userAgent, ipAddress, displayName: deviceName(userAgent) },
-      ...more,
-    }),
-    signal: AbortSignal.timeout(5_000),
-  }).catch(() => undefined);
+  const response = await call(api, "CreateSession", {
+    subject: id,
+    // The claims are for the page, which displays the name. Put no secrets here: everybody who has the token can read its claims.
+    claims: { name, role },
+    client: { userAgent, ipAddress, displayName: deviceName(userAgent) },
+    ...more,
+  });
   if (!response?.ok) return { ok: false, reason: "unavailable" };
   return { ok: true, cookies: ((await response.json()) as { setCookies: string[] }).setCookies };
+}
+
+/** Calls a method of the admin API. Returns undefined if there is no response. */
+function call({ adminUrl, adminToken }: Api, method: string, message: object): Promise<Response | undefined> {
+  return fetch(`${adminUrl}/auth.admin.v1.SessionAdminService/${method}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${adminToken}`, "content-type": "application/json" },
+    body: JSON.stringify(message),
+    signal: AbortSignal.timeout(5_000),
+  }).catch(() => undefined);
 }
 
 /** Returns a name of the device that its user recognizes. */

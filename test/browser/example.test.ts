@@ -200,15 +200,43 @@ test("dark mode is legible", async () => {
   expect(await page.evaluate("getComputedStyle(document.body).backgroundColor")).toBe("rgb(17, 21, 31)");
 });
 
+async function signInAsSam(of: Page): Promise<void> {
+  await of.goto(url);
+  await of.getByLabel("Email").fill("sam@example.com");
+  await of.getByLabel("Password").fill("battery staple");
+  await of.getByRole("button", { name: "Sign in" }).click();
+  await of.getByText("Sam of support").waitFor();
+}
+
+test("a role that support changes is on the user's page after one refresh, without a login or a reload", async () => {
+  await signIn(page); // Alice, in her own browser
+  await page.getByText("Alice Liddell, editor").waitFor();
+  const theirs = await openContext(browser, { viewport: { width: 1100, height: 760 } });
+  const sam = await theirs.newPage();
+  await signInAsSam(sam);
+  await sam.getByLabel("Whose role").fill("alice@example.com");
+  await sam.getByLabel("Role", { exact: true }).selectOption("reader");
+  await screenshot("change-role", sam);
+  await sam.getByRole("button", { name: "Change", exact: true }).click();
+  await sam.getByText("The role is changed.").waitFor();
+  const refreshes: number[] = [];
+  page.on("response", (response) => {
+    if (response.url().endsWith("/v1/auth/refresh")) refreshes.push(response.status());
+  });
+  await until(async () => {
+    await page.getByRole("button", { name: "Reload" }).click();
+    expect(await page.getByText("Alice Liddell, reader").count()).toBe(1);
+  });
+  expect(refreshes).toEqual([200]);
+  expect(await page.getByText("Book the train to Vienna").count()).toBe(1);
+  await theirs.close();
+});
+
 test("support signs in as a user: the page says so, the user sees it, and its button ends it", async () => {
   await signIn(page); // Alice, in her own browser
   const theirs = await openContext(browser, { viewport: { width: 1100, height: 760 } });
   const [first, second] = [await theirs.newPage(), await theirs.newPage()];
-  await first.goto(url);
-  await first.getByLabel("Email").fill("sam@example.com");
-  await first.getByLabel("Password").fill("battery staple");
-  await first.getByRole("button", { name: "Sign in" }).click();
-  await first.getByText("Sam of support").waitFor();
+  await signInAsSam(first);
   const acting = (of: Page) => of.getByText("Signed in as Alice Liddell by sam.");
   expect(await acting(first).count()).toBe(0);
   const signInAs = async () => {

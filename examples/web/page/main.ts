@@ -30,7 +30,7 @@ function show(): void {
   showActor(claims);
   document.body.dataset.state = state;
   document.title = state === "ended" ? "Sign in – Notes" : "Notes";
-  find("name").textContent = String(claims?.name ?? "");
+  find("name").textContent = claims ? `${claims.name}, ${claims.role}` : "";
   banner.textContent = state === "offline" ? "You are offline. What you see may be out of date." : "";
   // Another user may have signed in, so the data of the previous one is removed.
   if (state === "ended" || isOther) for (const id of ["notes", "devices"]) find(id).replaceChildren();
@@ -53,7 +53,7 @@ function showActor(claims: typeof shown.claims): void {
   const [text, end] = [find("acting").querySelector("span"), find("acting").querySelector("button")];
   if (text) text.textContent = actor === undefined ? "" : `Signed in as ${claims?.name} by ${actor}.`;
   if (end) end.hidden = actor === undefined;
-  find("support").hidden = claims?.role !== "support";
+  for (const id of ["support", "roles"]) find(id).hidden = claims?.role !== "support";
 }
 
 async function load(): Promise<void> {
@@ -119,16 +119,26 @@ const endSessions = (path: string, method: string, done: string) =>
 find("end-others").onclick = () =>
   endSessions("/v1/auth/sessions:revokeOthers", "POST", "All other devices are signed out.");
 for (const button of find("acting").getElementsByTagName("button")) button.onclick = () => attempt(() => session.end());
-find<HTMLFormElement>("support").onsubmit = (event) => {
-  event.preventDefault();
-  const body = new URLSearchParams([...new FormData(find<HTMLFormElement>("support"))] as [string, string][]);
-  return attempt(async () => {
-    const response = await session.fetch("/support/sign-in", { method: "POST", body });
-    if (!response.ok) throw new Error(`sign-in as a user: ${response.status}`);
-    find<HTMLFormElement>("support").reset();
-    await session.begin();
-  });
-};
+find("reload").onclick = load;
+
+/** Sends a form of support to the application, with the access token. */
+function onSupport(id: string, path: string, done: () => Promise<void> | void): void {
+  const form = find<HTMLFormElement>(id);
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    const body = new URLSearchParams([...new FormData(form)] as [string, string][]);
+    return attempt(async () => {
+      const response = await session.fetch(path, { method: "POST", body });
+      if (!response.ok) throw new Error(`${path}: ${response.status}`);
+      form.reset();
+      await done();
+    });
+  };
+}
+onSupport("support", "/support/sign-in", () => session.begin());
+onSupport("roles", "/support/role", () => {
+  news.textContent = "The role is changed.";
+});
 find("sign-out").onclick = () => attempt(() => session.end());
 
 const LOGIN_ERRORS: Readonly<Record<number, string>> = {
