@@ -15,8 +15,15 @@ import { consoleFiles } from "./files.ts";
 import { isFromConsole } from "./origin.ts";
 import { createSignIns, type SignInRecords, type SignIns } from "./sign-ins.ts";
 
-const { getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions, forgetSubject } =
-  SessionAdminService.method;
+const {
+  getSession,
+  listSessions,
+  listSessionEvents,
+  revokeSession,
+  revokeSubjectSessions,
+  exportSubject,
+  forgetSubject,
+} = SessionAdminService.method;
 const { listSubscriptions, pauseSubscription, resumeSubscription, testSubscription } = SignalsAdminService.method;
 
 const ROOT = "/console";
@@ -27,7 +34,8 @@ const API = `${ROOT}/api`;
  */
 const CALLS = new Set(
   [
-    ...[getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions, forgetSubject],
+    ...[getSession, listSessions, listSessionEvents, revokeSession, revokeSubjectSessions],
+    ...[exportSubject, forgetSubject],
     ...[listSubscriptions, pauseSubscription, resumeSubscription, testSubscription],
   ].map(({ parent, name }) => `/${parent.typeName}/${name}`),
 );

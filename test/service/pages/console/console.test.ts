@@ -1,6 +1,6 @@
 /** The console as an operator uses it: the real service, a real browser. */
 import { createHash } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -361,6 +361,21 @@ test("a user is forgotten after a confirmation", async () => {
   expect(await refreshes(users[0]?.refreshToken ?? "")).toBe(false);
 });
 
+test("what is stored of a user is saved as a file", async () => {
+  const { subject, users } = await aUser();
+  await signIn(FULL);
+  await find(subject);
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Export user" }).click();
+  const saved = JSON.parse(readFileSync(await (await download).path(), "utf8"));
+  expect(saved.sessions).toHaveLength(users.length);
+  expect(new Set(saved.sessions.map((session: { readonly subject: string }) => session.subject))).toEqual(
+    new Set([subject]),
+  );
+  expect(saved.events.length).toBeGreaterThan(0);
+  await page.getByText("saved as a file").waitFor();
+});
+
 test("without the scopes, what is not allowed is disabled and says why", async () => {
   const { subject } = await aUser();
   await signIn(READER);
@@ -370,7 +385,7 @@ test("without the scopes, what is not allowed is disabled and says why", async (
   await end.waitFor();
   expect(await end.isDisabled()).toBe(true);
   expect(await end.getAttribute("title")).toBe("Needs the scope sessions:revoke");
-  expect(await page.getByRole("button", { name: "Forget user" }).count()).toBe(0);
+  for (const name of ["Forget user", "Export user"]) expect(await page.getByRole("button", { name }).count()).toBe(0);
   expect(await page.getByRole("button", { name: "End the session on Firefox on Linux" }).isDisabled()).toBe(true);
   await screenshot("reader");
   await page.getByRole("link", { name: "Live" }).click();

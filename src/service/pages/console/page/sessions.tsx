@@ -1,8 +1,9 @@
 /** The view that finds the sessions of a user, a session by its id, or the newest sessions, and ends them. */
 import { useState } from "preact/hooks";
 import type { Session } from "../../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import type { Me } from "./api.ts";
+import { explain, type Me } from "./api.ts";
 import { type Asked, EndSessions } from "./end-sessions.tsx";
+import { exportUser } from "./export-user.ts";
 import { ForgetUser } from "./forget-user.tsx";
 import { Empty, Forbidden, Given, Loading, Problem } from "./parts.tsx";
 import { addressOf, EMPTY_FILTER, type Filter, SearchForm } from "./search.tsx";
@@ -36,6 +37,11 @@ export function SessionsView({ me, wanted }: Props) {
     setChanges((n) => n + 1);
     load();
   };
+  const exported = () =>
+    exportUser(subject).then(
+      () => setMessage("What is stored of the user is saved as a file."),
+      (failure) => setMessage(explain(failure).title),
+    );
   const list = found?.sessions ?? [];
   const subject = found?.byId === true ? (list[0]?.subject ?? "") : wanted;
   return (
@@ -50,6 +56,7 @@ export function SessionsView({ me, wanted }: Props) {
           found={error === undefined ? found : undefined}
           mayEnd={mayEnd}
           onEndAll={() => setAsked({ all: true, sessions: list })}
+          onExport={me.scopes.includes("subjects:export") ? exported : undefined}
           onForget={me.scopes.includes("subjects:forget") ? () => setForgetting(true) : undefined}
         />
         {error !== undefined && <Problem error={error} retry={() => load()} />}
@@ -85,11 +92,12 @@ type HeadingProps = {
   readonly found: Found | undefined;
   readonly mayEnd: boolean;
   readonly onEndAll: () => void;
-  /** Undefined if the admin token does not allow it. */
+  /** These two are undefined if the admin token does not allow it. */
+  readonly onExport: (() => void) | undefined;
   readonly onForget: (() => void) | undefined;
 };
 
-function Heading({ subject, found, mayEnd, onEndAll, onForget }: HeadingProps) {
+function Heading({ subject, found, mayEnd, onEndAll, onExport, onForget }: HeadingProps) {
   const count = found?.sessions.length ?? 0;
   const isUser = subject !== "" && found?.byId !== true;
   return (
@@ -109,6 +117,11 @@ function Heading({ subject, found, mayEnd, onEndAll, onForget }: HeadingProps) {
             </p>
           )}
         </div>
+        {isUser && onExport !== undefined && (
+          <button type="button" class="quiet" onClick={onExport}>
+            Export user
+          </button>
+        )}
         {isUser && onForget !== undefined && (
           <button type="button" class="danger" onClick={onForget}>
             Forget user
