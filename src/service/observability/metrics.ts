@@ -150,6 +150,9 @@ type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counte
 
 function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): Metrics["count"] {
   const created = counter("session_created_total", "Sessions created");
+  const refused = counter("session_refused_total", "Sessions that a limit refused, by what the limit counts", [
+    "scope",
+  ]);
   const renewed = fastCounter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
   const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
   const exchanged = counter("session_token_exchanged_total", "Access tokens exchanged for narrower ones");
@@ -169,6 +172,8 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
     switch (event.event) {
       case "session_created":
         return created.inc();
+      case "session_refused":
+        return refused.inc({ scope: event.scope });
       case "session_renewed":
         return renewed.inc(event.outcome);
       case "session_ended":
@@ -189,7 +194,6 @@ function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): M
         return notAllowed.inc({ operation: event.operation });
       case "rate_limited":
         return limited.inc(event.limit);
-      case "session_refused":
       case "subject_forgotten":
       case "subject_exported":
       case "subscription_changed":

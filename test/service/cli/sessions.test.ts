@@ -93,10 +93,26 @@ describe("sessions create", () => {
     [["--idle-timeout", "soon"], "--idle-timeout is not a duration"],
     [["--auth-time", "soon"], "--auth-time must be now, or a time"],
     [["--kind", "phone"], "Allowed choices are browser, mobile, desktop, cli, agent, tv"],
+    [["--actor-reason", "ticket 7"], "--actor is needed with the options about it"],
     [["--when-exceeded", "refuse"], "--limit-scope and --when-exceeded need --max-sessions"],
   ])("refuses %j as wrong usage", async (more, fault) => {
     const { code, err } = await commandHere(["sessions", "create", "--subject", "a", ...more], { env });
     expect([code, err]).toEqual([2, expect.stringContaining(fault)]);
+  });
+
+  test("names who uses the session in place of the user, and it ends with the actor's own", async () => {
+    const support = newSubject();
+    const own = await created(support);
+    const actorSession = String(own.session.sessionId);
+    const { session, refreshToken } = await created(
+      ...[newSubject(), "--actor", support, "--actor-reason", "ticket 7"],
+      ...["--actor-session", actorSession, "--end-with-actor"],
+    );
+    expect(session.actor).toEqual({
+      ...{ subject: support, reason: "ticket 7", sessionId: actorSession, endWithSession: true },
+    });
+    expect((await commandHere(["sessions", "end", actorSession], { env })).code).toBe(0);
+    await until(async () => expect(await refreshStatus({ refreshToken })).toBe(401));
   });
 
   test("lists what is live when a limit refuses the session", async () => {

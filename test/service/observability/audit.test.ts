@@ -15,6 +15,11 @@ const EVENTS: [AuditEvent, level: string, metric: string][] = [
     "debug",
     'session_renewed_total{outcome="recover"} 1',
   ],
+  [
+    { event: "session_refused", subject: "alice", clientId: "web", scope: "client_kind", maxSessions: 3 },
+    "info",
+    'session_refused_total{scope="client_kind"} 1',
+  ],
   [{ event: "session_ended", sid, reason: "logout" }, "info", 'session_ended_total{reason="logout"} 1'],
   [
     { event: "token_exchanged", sid, subject: "alice", audiences: ["orders"], actor: "agent" },
