@@ -7,9 +7,9 @@
  * have races, which the search must find.
  */
 import { type decide, firstState, type RotationState } from "../../../../src/service/session/rotation/rotation.ts";
-import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Model, Step } from "./explore.ts";
 import { NOW } from "./time.ts";
+import { LONG_AGO, plain, R } from "./young.ts";
 
 export type Order = "of the service" | "tokens first" | "attached in two steps" | "the note goes first";
 
@@ -30,8 +30,6 @@ export type Acting = {
   readonly refreshes: readonly number[];
 };
 
-const R = 1;
-const LONG_AGO = storeMs(-2 * R);
 const MOST_AT_ONCE = 2;
 
 export function actors(rule: typeof decide, order: Order): Model<Acting> {
@@ -135,14 +133,5 @@ export function actors(rule: typeof decide, order: Order): Model<Acting> {
       };
       return { key: JSON.stringify(reduced), world: reduced };
     },
-  };
-}
-
-/** Reduces a state to whether its child is young, as in logout.ts. */
-function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
-  const time = (at: number) => (at < -R ? LONG_AGO : NOW);
-  return {
-    ...{ generation: 2, nonce: "confirmed", siblingsSince: LONG_AGO, childNonce: "child" },
-    ...{ childMintedAt: time(childMintedAt), childServedAt: time(childServedAt) },
   };
 }

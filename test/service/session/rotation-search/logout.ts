@@ -6,9 +6,9 @@
  * writes in one step. A store that needs two steps has a race, which the search must find.
  */
 import { type decide, firstState, type RotationState } from "../../../../src/service/session/rotation/rotation.ts";
-import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Model, Step } from "./explore.ts";
 import { NOW } from "./time.ts";
+import { LONG_AGO, plain, R } from "./young.ts";
 
 type Refresh = {
   readonly ahead: number;
@@ -25,9 +25,6 @@ export type Logout = {
   readonly acknowledged: boolean;
   readonly refreshes: readonly Refresh[];
 };
-
-const R = 1;
-const LONG_AGO = storeMs(-2 * R);
 
 export function logout(rule: typeof decide, store: "atomic" | "in two steps"): Model<Logout> {
   /**
@@ -90,20 +87,4 @@ export function logout(rule: typeof decide, store: "atomic" | "in two steps"): M
 
 function aged(state: RotationState): RotationState {
   return { ...state, childMintedAt: LONG_AGO, childServedAt: LONG_AGO };
-}
-
-/**
- * Reduces a state to whether its current successor token (child) was created within the reuse interval. The generation and the nonces do
- * not matter in this model.
- */
-function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
-  const time = (at: number) => (at < -R ? LONG_AGO : NOW);
-  return {
-    generation: 2,
-    nonce: "confirmed",
-    siblingsSince: LONG_AGO,
-    childNonce: "child",
-    childMintedAt: time(childMintedAt),
-    childServedAt: time(childServedAt),
-  };
 }

@@ -9,10 +9,10 @@
  * and writes the mark in the step that updates. The others have races, which the search must find.
  */
 import { type decide, firstState, type RotationState } from "../../../../src/service/session/rotation/rotation.ts";
-import { storeMs } from "../../../../src/service/session/time.ts";
 import { countVersion, isStale } from "../../../../src/service/session/version.ts";
 import type { Model, Step } from "./explore.ts";
 import { NOW } from "./time.ts";
+import { LONG_AGO, plain, R } from "./young.ts";
 
 /** How the store works: the second reads claims before it rotates, the third signs by a version read later, the last logs marks later. */
 export type UpdatingStore = "atomic" | "claims are read before" | "the version is read later" | "marks come later";
@@ -38,8 +38,6 @@ export type Updating = {
   readonly promised: number;
 };
 
-const R = 1;
-const LONG_AGO = storeMs(-2 * R);
 const MOST_UPDATES = 3;
 const MOST_REFRESHES = 2;
 
@@ -159,14 +157,5 @@ export function updates(rule: typeof decide, store: UpdatingStore): Model<Updati
       };
       return { key: JSON.stringify(reduced), world: reduced };
     },
-  };
-}
-
-/** Reduces a state to whether its child is young, as in logout.ts. */
-function plain({ childMintedAt, childServedAt }: RotationState): RotationState {
-  const time = (at: number) => (at < -R ? LONG_AGO : NOW);
-  return {
-    ...{ generation: 2, nonce: "confirmed", siblingsSince: LONG_AGO, childNonce: "child" },
-    ...{ childMintedAt: time(childMintedAt), childServedAt: time(childServedAt) },
   };
 }
