@@ -168,7 +168,7 @@ export async function testSubscription(
 }
 
 function checkEvents(kind: PushKind, filter: SignalFilter): void {
-  const isSent = (notice: SignalNotice) => kind === "webhook" || (kind === "ssf_push" && notice === "updated");
+  const isSent = (notice: SignalNotice) => kind === "webhook" || (kind === "ssf_push" && notice !== "new_device");
   const other = noticesOf(filter).find((notice) => !isSent(notice));
   if (other !== undefined) throw invalidRequest("filter.events", `${SIGNAL_EVENTS[other]} is not sent to this kind`);
 }

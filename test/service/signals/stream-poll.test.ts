@@ -6,7 +6,14 @@ import { startRedis } from "../../support/redis.ts";
 import { type Service, withKeys } from "../../support/service.ts";
 import { admin, bearer, logIn, message, openAdmin, openPublic } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
-import { ISSUER, type Json, SESSION_REVOKED, type StreamReceiver, TOKEN_CLAIMS_CHANGE } from "./stream-receiver.ts";
+import {
+  ISSUER,
+  type Json,
+  SESSION_ESTABLISHED,
+  SESSION_REVOKED,
+  type StreamReceiver,
+  TOKEN_CLAIMS_CHANGE,
+} from "./stream-receiver.ts";
 import { startTransmitter, tokenOf } from "./stream-world.ts";
 
 const VERIFICATION = "https://schemas.openid.net/secevent/ssf/event-type/verification";
@@ -270,6 +277,22 @@ describe.each(STORES)("on the %s store", (kind) => {
     await receiver.streams("PATCH", { body: { stream_id, events_requested: [TOKEN_CLAIMS_CHANGE] } });
     await end(1);
     expect(await stream.poll({ ack: Object.keys((await stream.poll()).sets) })).toMatchObject({ sets: {} });
+    await Promise.all([plain.remove(), stream.remove()]);
+  });
+
+  test("a stream that requests it by name gets logins", async () => {
+    const [plain, stream] = [await polledStream(), await polledStream()];
+    const { stream_id } = stream;
+    await receiver.streams("PATCH", { body: { stream_id, events_requested: [SESSION_ESTABLISHED] } });
+    const { sid, subject } = await logIn({ ...service, adminToken: operator });
+    const established = await until(async () => {
+      const [token, ...others] = Object.values((await stream.poll()).sets);
+      expect([token, others]).toEqual([expect.any(String), []]);
+      return receiver.verify(String(token), "receiver");
+    });
+    expect(established.events).toEqual({ [SESSION_ESTABLISHED]: { event_timestamp: expect.any(Number) } });
+    expect(established.sub_id).toMatchObject({ session: { id: sid }, user: { sub: subject } });
+    expect(await plain.poll({ returnImmediately: true })).toMatchObject({ sets: {} });
     await Promise.all([plain.remove(), stream.remove()]);
   });
 

@@ -10,6 +10,7 @@ export const ISSUER = "https://auth.example/tenant";
 export const PUSH = "urn:ietf:rfc:8935";
 export const POLL = "urn:ietf:rfc:8936";
 export const SESSION_REVOKED = "https://schemas.openid.net/secevent/caep/event-type/session-revoked";
+export const SESSION_ESTABLISHED = "https://schemas.openid.net/secevent/caep/event-type/session-established";
 export const TOKEN_CLAIMS_CHANGE = "https://schemas.openid.net/secevent/caep/event-type/token-claims-change";
 
 export type Json = { readonly [name: string]: unknown };

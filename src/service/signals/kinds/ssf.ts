@@ -7,6 +7,7 @@ import type { RequestContext, SentSignal } from "./context.ts";
 const CAEP = "https://schemas.openid.net/secevent/caep/event-type/";
 export const SESSION_REVOKED = `${CAEP}session-revoked`;
 export const TOKEN_CLAIMS_CHANGE = `${CAEP}token-claims-change`;
+export const SESSION_ESTABLISHED = `${CAEP}session-established`;
 
 /** The type of security event tokens (RFC 8417 section 2.3). */
 export const EVENT_TOKEN_TYPE = "secevent+jwt";
@@ -57,8 +58,9 @@ function signedToken(
 }
 
 /**
- * Returns a signed `session-revoked` (CAEP 1.0 section 3.1), or of an update a `token-claims-change` (section 3.2). The latter has one claim that
- * has changed, the version of the session: a receiver learns that there are others, and none of their values.
+ * Returns a signed `session-revoked` (CAEP 1.0 section 3.1), of an update a `token-claims-change` (section 3.2), or of a creation a
+ * `session-established` (section 3.6). The second has one claim that has changed, the version of the session: a receiver learns that there
+ * are others, and none of their values.
  */
 export function signalToken(
   signal: SentSignal,
@@ -73,11 +75,16 @@ export function signalToken(
       audience,
       // The identifiers follow RFC 9493. A session of a user is a complex subject (SSF 1.0 section 3).
       subject: signal.subject === undefined ? session : { format: "complex", session, user },
-      type: signal.reason === "updated" ? TOKEN_CLAIMS_CHANGE : SESSION_REVOKED,
+      type: caepTypeOf(signal),
       event: caepEventOf(signal),
     },
     signing,
   );
+}
+
+function caepTypeOf({ reason }: SentSignal): string {
+  if (reason === "updated") return TOKEN_CLAIMS_CHANGE;
+  return reason === "created" ? SESSION_ESTABLISHED : SESSION_REVOKED;
 }
 
 function caepEventOf(signal: SentSignal): object {
@@ -86,9 +93,10 @@ function caepEventOf(signal: SentSignal): object {
   if (signal.reason === "updated") {
     return { event_timestamp, ...act, initiating_entity: "admin", claims: { sv: signal.version } };
   }
+  if (signal.reason === "created") return { event_timestamp, ...act };
   return {
     event_timestamp,
-    initiating_entity: INITIATORS[signal.reason as SignalReason], // Other notices are for webhooks (manage.ts).
+    initiating_entity: INITIATORS[signal.reason as SignalReason], // The other notice is for webhooks (manage.ts).
     reason_admin: { en: signal.reason },
     ...act,
   };

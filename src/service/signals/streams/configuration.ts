@@ -1,8 +1,9 @@
 /** Stream configurations (SSF 1.0 section 8.1.1): makes them from subscriptions, and checks them. */
 import { invalidRequest } from "../../session/errors.ts";
-import { SESSION_REVOKED, TOKEN_CLAIMS_CHANGE } from "../kinds/ssf.ts";
+import { SESSION_ESTABLISHED, SESSION_REVOKED, TOKEN_CLAIMS_CHANGE } from "../kinds/ssf.ts";
 import {
   SIGNAL_EVENTS,
+  type SignalEvent,
   type SignalFilter,
   type StreamSettings,
   type Subscription,
@@ -13,8 +14,13 @@ import { parseTarget, type TargetRules } from "../send/target.ts";
 export const PUSH = "urn:ietf:rfc:8935";
 export const POLL = "urn:ietf:rfc:8936";
 
-/** The types of session events. Events about the stream itself are sent to every receiver. */
-const EVENTS_SUPPORTED: readonly string[] = [SESSION_REVOKED, TOKEN_CLAIMS_CHANGE];
+/** The types of session events, and what they are signals of. Events about the stream itself are sent to every receiver. */
+const SIGNAL_OF: Readonly<Record<string, SignalEvent>> = {
+  [SESSION_REVOKED]: SIGNAL_EVENTS.ended,
+  [TOKEN_CLAIMS_CHANGE]: SIGNAL_EVENTS.updated,
+  [SESSION_ESTABLISHED]: SIGNAL_EVENTS.created,
+};
+const EVENTS_SUPPORTED: readonly string[] = Object.keys(SIGNAL_OF);
 
 /** The properties that a receiver sets. */
 export type StreamProperties = {
@@ -135,9 +141,8 @@ export function withDelivery(
 /** Returns what selects the signals of these types. Nothing passes the filter of a stream that receives no session events. */
 function filterOf(delivered: readonly string[]): SignalFilter {
   if (delivered.length === 0) return { reasons: [] };
-  if (!delivered.includes(TOKEN_CLAIMS_CHANGE)) return {};
-  const { ended, updated } = SIGNAL_EVENTS;
-  return { events: delivered.includes(SESSION_REVOKED) ? [ended, updated] : [updated] };
+  const events = delivered.map((type) => SIGNAL_OF[type]).filter((event) => event !== undefined);
+  return events.length === 1 && events[0] === SIGNAL_EVENTS.ended ? {} : { events };
 }
 
 function deliveredOf(requested: readonly string[] | undefined): readonly string[] {
