@@ -50,6 +50,7 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ does: fc.constant("endOwned" as const), session: pick, target: pick }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("elevate" as const), session: pick }) },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("revokeAll" as const) }) },
+  { weight: 1, arbitrary: fc.record({ does: fc.constant("forget" as const) }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant("list" as const) }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant("wait" as const), ms: fc.constantFrom(1, SECOND) }) },
 );
@@ -166,6 +167,11 @@ async function play(history: readonly Step[]): Promise<void> {
       case "revokeAll":
         await all(model.revokeAll(undefined), (store) => store.revokeAll(undefined));
         await advance(1);
+        break;
+      case "forget":
+        // It completes the logout, and ends nothing.
+        for (const store of stores) await store.forget(user);
+        isUnderWay = false;
         break;
       case "list":
         await all(model.list(user), async (store) => [...(await store.list(user, 500, undefined)).sessions]);
