@@ -3,21 +3,16 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ALL_FAULTS } from "./all.ts";
-import { busyMachine, STORES, stopped } from "./no-faults.ts";
+import { busyMachine, PATIENT, STORES, stopped } from "./no-faults.ts";
 import { flushedAndKilled, heldBytes, killedWithAof, repliesLost } from "./redis.ts";
 import { rolling, serviceClockSteps } from "./services.ts";
 import { tableHead, tableRow } from "./tally.ts";
 
 const PACE = { browsers: 4, instances: 1, beforeMs: 500, afterMs: 1_500 };
 const FAULTS = [killedWithAof, flushedAndKilled, heldBytes(1_000), repliesLost, rolling, serviceClockSteps(300)];
-/**
- * The reuse interval, in ms. A refresh may wait in the service for a quarter of it, so the longest interval lets refreshes wait on a busy
- * machine.
- */
-const reuseIntervalMs = 300_000;
 const NO_FAULTS = STORES.flatMap((store) => [
-  stopped(store, 1, reuseIntervalMs),
-  busyMachine(store, { seconds: 4, loopsPerProcessor: 1, reuseIntervalMs }),
+  stopped(store, 1, PATIENT),
+  busyMachine(store, { seconds: 4, loopsPerProcessor: 1, limits: PATIENT }),
 ]);
 
 describe("no live session is refused, nothing that was ended comes back, and service resumes without help", () => {

@@ -5,8 +5,17 @@ import { startBusyLoops } from "../busy/loops.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import { type AnyFault, type Backend, type Fault, fault } from "./world.ts";
 
-/** The default reuse interval, in ms. A refresh may wait in the service for at most a quarter of it. */
-const REUSE_INTERVAL_MS = 10_000;
+type Limits = Required<Pick<Fault<Parts>, "reuseIntervalMs" | "env">>;
+/** The defaults of the service. A refresh may wait in it for at most a quarter of the reuse interval. */
+const DEFAULTS: Limits = { reuseIntervalMs: 10_000, env: {} };
+/**
+ * The longest limits that the service takes. Beside other tests, requests wait for the processor, and so does this process, which may stop
+ * Redis for longer than it means to.
+ */
+export const PATIENT: Limits = {
+  reuseIntervalMs: 300_000,
+  env: { REQUEST_TIMEOUT: "600s", REDIS_COMMAND_TIMEOUT: "10s" },
+};
 const STOPS_MS = [500, 1_000, 1_500, 2_000];
 /**
  * How long the service runs between two suspensions, in ms. For the first `STALL_MS` of that time it may refuse requests that have waited
@@ -28,25 +37,22 @@ const open = (store: Store) => async (): Promise<Backend<Parts>> => {
   return { env: { REDIS_URL: parts.url }, parts, stop: () => parts.stop() };
 };
 
-type Given = Pick<Fault<Parts>, "open" | "strike" | "reuseIntervalMs" | "instances">;
+type Given = Pick<Fault<Parts>, "open" | "strike" | "instances"> & { readonly limits: Limits };
 
-const none = (name: string, given: Given): AnyFault =>
+const none = (name: string, { limits: { reuseIntervalMs, env }, ...given }: Given): AnyFault =>
   fault<Parts>({
     ...given,
     name: `no fault: ${name}`,
-    // A busy machine may need longer than the default to send a request.
-    env: { LOG_LEVEL: "info", REQUEST_TIMEOUT: "600s" },
+    reuseIntervalMs,
+    env: { LOG_LEVEL: "info", ...env },
     isNoFault: true,
     requestsPerSecond: 20,
   });
 
-type BusyOptions = { readonly seconds: number; readonly loopsPerProcessor: number; readonly reuseIntervalMs?: number };
+type BusyOptions = { readonly seconds: number; readonly loopsPerProcessor: number; readonly limits?: Limits };
 
 /** Runs a service on a machine that is overloaded by busy loops from before the start until the end. */
-export const busyMachine = (
-  store: Store,
-  { seconds, loopsPerProcessor, reuseIntervalMs = REUSE_INTERVAL_MS }: BusyOptions,
-) =>
+export const busyMachine = (store: Store, { seconds, loopsPerProcessor, limits = DEFAULTS }: BusyOptions) =>
   none(`${loopsPerProcessor} busy loops for each processor; ${store}`, {
     async open() {
       const loops = startBusyLoops(loopsPerProcessor * availableParallelism());
@@ -58,12 +64,12 @@ export const busyMachine = (
       return { ...backend, stop };
     },
     strike: () => sleep(seconds * 1_000),
-    reuseIntervalMs,
+    limits,
     instances: 1,
   });
 
 /** Suspends every instance at once. In the meantime Redis replies to the commands that they have just sent. */
-export const stopped = (store: Store, rounds: number, reuseIntervalMs = REUSE_INTERVAL_MS) =>
+export const stopped = (store: Store, rounds: number, limits = DEFAULTS) =>
   none(`SIGSTOP for 0.5, 1, 1.5 and 2 s, again and again; ${store}`, {
     open: open(store),
     async strike({ parts: redis, services, allowStall }) {
@@ -80,7 +86,7 @@ export const stopped = (store: Store, rounds: number, reuseIntervalMs = REUSE_IN
         }
       }
     },
-    reuseIntervalMs,
+    limits,
   });
 
 /** On each store, up to 10,000 requests on a busy machine, and fifty suspensions of each length. */

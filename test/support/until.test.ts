@@ -1,4 +1,4 @@
-/** Faults that are planted in ten kinds of waits: each reports within 30 s of an idle machine what it waited for. */
+/** Faults that are planted in ten kinds of waits: each reports what it waited for. */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -10,6 +10,9 @@ import { next } from "./session/feed.ts";
 import { admin, openAdmin } from "./sessions.ts";
 import { slowness } from "./slowness.ts";
 import { inTime, until, untilTrue } from "./until.ts";
+
+/** In ms on an idle machine. It is twice as long as needed there: how busy the machine is changes between the wait and its judge. */
+const LIMIT_MS = 60_000;
 
 /** A wait for what does not happen, given how to clean up after it, and what its error must say. */
 type Failure = readonly [run: (finished: (cleanUp: () => unknown) => void) => Promise<unknown>, reason: RegExp];
@@ -71,7 +74,7 @@ const ABSENT_ELEMENT: Failure = [
 async function fail(
   [run, reason]: Failure,
   finished: (cleanUp: () => Promise<void>) => void,
-  limitMs = 30_000,
+  limitMs = LIMIT_MS,
 ): Promise<void> {
   const failure = run((cleanUp) => finished(async () => void (await cleanUp()))).then(
     () => undefined,
@@ -87,7 +90,7 @@ test(`each is named: ${Object.keys(FAILURES).join(", ")}`, async ({ onTestFinish
 
 // The page keeps the limit that it got when it was opened, also if the machine is faster again.
 test("an element that a page never shows is named", ({ onTestFinished }) =>
-  fail(ABSENT_ELEMENT, onTestFinished, 30_000 * slowness()));
+  fail(ABSENT_ELEMENT, onTestFinished, LIMIT_MS * slowness()));
 
 test("a wait that succeeds returns the value, and leaves no timer", async () => {
   const before = process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
