@@ -25,18 +25,15 @@ export function SessionsView({ me, wanted }: Props) {
   const { found, busy, error, load } = useSessions(wanted, filter, mayRead);
 
   if (!mayRead) return <Forbidden title="Sessions cannot be shown" scope="sessions:read" />;
-  const ended = (count: number, what: string) => {
+  const changed = (what: string) => {
     setAsked(undefined);
-    setMessage(count === 0 ? "Nothing to end: it had ended already." : `${what} ended.`);
-    setChanges((n) => n + 1);
-    load();
-  };
-  const forgotten = (what: string) => {
     setForgetting(false);
     setMessage(what);
     setChanges((n) => n + 1);
     load();
   };
+  const ended = (count: number, what: string) =>
+    changed(count === 0 ? "Nothing to end: it had ended already." : `${what} ended.`);
   const exported = () =>
     exportUser(subject).then(
       () => setMessage("What is stored of the user is saved as a file."),
@@ -73,7 +70,7 @@ export function SessionsView({ me, wanted }: Props) {
         )}
       </section>
       {subject !== "" && <Timeline key={`${changes} ${subject}`} subject={subject} changed={changes > 0} live={list} />}
-      {isForgetting && <ForgetUser subject={subject} onDone={forgotten} onCancel={() => setForgetting(false)} />}
+      {isForgetting && <ForgetUser subject={subject} onDone={changed} onCancel={() => setForgetting(false)} />}
       {asked !== undefined && (
         <EndSessions
           asked={asked}
