@@ -71,7 +71,8 @@ function startLimit(limitMs: number) {
     let leftMs = limitMs;
     let sinceMs = now();
     const measure = () => {
-      const elapsedMs = now() - sinceMs;
+      // While this process was busy, as with the search of a history, it read nothing: that is not time in which it waited.
+      const elapsedMs = Math.min(now() - sinceMs, 2 * MEASURE_MS);
       leftMs -= elapsedMs / slowness();
       sinceMs = now();
       isReached = leftMs <= 0;
