@@ -22,7 +22,7 @@ export { peerAddress } from "./call/peer-address.ts";
 export { successStatus } from "./call/success-status.ts";
 export { BadInput, type InputPlace } from "./codec/bad-input.ts";
 export { type ContentCodec, type MessageCodec, protobufCodec, type ValueCodec } from "./codec/content-codec.ts";
-export { type RefuseUnknownQuery, SYSTEM_PARAMETERS } from "./codec/query.ts";
+export { SYSTEM_PARAMETERS } from "./codec/query.ts";
 export type { CreateFetchHandler, FetchHandler, FetchHandlerOptions } from "./fetch/fetch-handler.ts";
 export type { NodeRequest } from "./node/node-exchange.ts";
 export { createHttpHandler, type HttpHandlerOptions, type NodeHandler } from "./node/node-handler.ts";
@@ -42,6 +42,7 @@ export { createRegistryOf, readDescriptorSet } from "./routes/descriptor-set.ts"
 export { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
 export {
   type MultiSegmentDecoding,
+  type RefuseUnknownQuery,
   type Route,
   type RouteTable,
   routeName,

@@ -2,7 +2,6 @@ import type { ConnectError, ConnectRouter, ContextValues, HandlerContext, Transp
 import type { UniversalHandlerOptions } from "@connectrpc/connect/protocol";
 import type { BoundsOptions } from "./bounds.ts";
 import type { ContentCodec } from "./codec/content-codec.ts";
-import type { RefuseUnknownQuery } from "./codec/query.ts";
 import type { ResponseOptions } from "./response/responses.ts";
 import type { RouteTable, TableOptions } from "./routes/model.ts";
 import type { ForwardOptions } from "./upstream/forward.ts";
@@ -48,11 +47,6 @@ export interface CommonOptions<Source>
    * thrown. Connect adapters do not know this option, so their `requestGate` has to throw the same errors.
    */
   readonly refuse?: (context: HandlerContext) => ConnectError | undefined | Promise<ConnectError | undefined>;
-  /**
-   * Whether query parameters that name no field are refused (400). An object lists names that are still ignored: `{ allow:
-   * [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
-   */
-  readonly refuseUnknownQuery?: RefuseUnknownQuery;
   /**
    * Content types other than JSON, such as `[protobufCodec]`. A request chooses by its Content-Type, a response by Accept or otherwise by
    * the request's type. Default: none.

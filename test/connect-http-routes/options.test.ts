@@ -36,6 +36,20 @@ describe("options", () => {
     expect([bound?.status, known?.status]).toEqual([400, 200]);
   });
 
+  test("refuse the query of a route whose body has every field", async () => {
+    const post = { method: "POST", body: "{}" };
+    const allow = ["utm_*"];
+    const [known, unknown, allowed] = await fetchRaw(
+      { refuseUnknownQuery: { allow } },
+      { ...post, target: "/v1/echo?int32Value=1" },
+      { ...post, target: "/v1/echo?nope=1" },
+      { ...post, target: "/v1/echo?utm_source=x" },
+    );
+    expect([known?.status, unknown?.status, allowed?.status]).toEqual([400, 400, 200]);
+    const [ignored] = await fetchRaw({}, { ...post, target: "/v1/echo?int32Value=1" });
+    expect([ignored?.status, ignored?.json()]).toEqual([200, {}]);
+  });
+
   test("allow listed unknown query parameters, and Google's system parameters", async () => {
     const allow = [...SYSTEM_PARAMETERS, "utm_*"];
     const responses = await fetchRaw(

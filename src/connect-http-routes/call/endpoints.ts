@@ -1,6 +1,5 @@
 import type { DescMethod, JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
 import { DEFAULT_MESSAGE_LIMITS } from "../codec/message-limits.ts";
-import type { RefuseUnknownQuery } from "../codec/query.ts";
 import { createRequestCodec, type RequestCodec } from "../codec/request-codec.ts";
 import { createResponseCodec, type ResponseCodec, responseType } from "../codec/response-codec.ts";
 import { isHttpBody } from "../routes/field-path.ts";
@@ -20,7 +19,6 @@ export interface Endpoint {
 
 interface EndpointOptions extends TableOptions {
   readonly tables: Iterable<RouteTable>;
-  readonly refuseUnknownQuery?: RefuseUnknownQuery;
   readonly inferUpdateMask?: boolean;
   readonly readMaxElements?: number;
 }
@@ -44,6 +42,7 @@ export function createEndpoints(
     const { service, routes } = table;
     const { formPosts = options.formPosts ?? false } = table;
     const { caseInsensitiveEnums = options.caseInsensitiveEnums ?? false } = table;
+    const { refuseUnknownQuery = options.refuseUnknownQuery ?? false } = table;
     if (!service.methods.some((method) => recorded.has(method))) {
       throw new Error(`there are routes of ${service.typeName}, but the service is not registered`);
     }
@@ -60,7 +59,7 @@ export function createEndpoints(
         request: createRequestCodec(method, route, {
           json,
           limits,
-          refuseUnknownQuery: options.refuseUnknownQuery ?? false,
+          refuseUnknownQuery,
           inferUpdateMask: options.inferUpdateMask ?? true,
           formPosts,
           caseInsensitiveEnums,

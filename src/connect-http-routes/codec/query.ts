@@ -1,5 +1,6 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
+import type { RefuseUnknownQuery } from "../routes/model.ts";
 import { decodeAll, MalformedEscape } from "../routes/percent.ts";
 import { BadInput } from "./bad-input.ts";
 import { resolveName, type Target } from "./query-names.ts";
@@ -7,9 +8,6 @@ import { otherOneofMember, setEntryFromText, setFromText, type TextOptions, Text
 
 /** Sets the fields of a request message from a query string. */
 type QueryReader = (query: string, message: ReflectMessage) => void;
-
-/** Whether parameters that name no field are refused (400). Listed names are still ignored; `utm_*` lists a prefix. */
-export type RefuseUnknownQuery = boolean | { readonly allow: readonly string[] };
 
 /** The query parameters that Google's clients send to every API (cloud.google.com/apis/docs/system-parameters). */
 export const SYSTEM_PARAMETERS: readonly string[] = [

@@ -2,12 +2,12 @@ import { create, type DescField, type DescMessage, type DescMethod, type Message
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { bodyField, isHttpBody, messageType, resolveFieldPath } from "../routes/field-path.ts";
 import type { Binding } from "../routes/matcher.ts";
-import type { Route } from "../routes/model.ts";
+import type { RefuseUnknownQuery, Route } from "../routes/model.ts";
 import { BadInput } from "./bad-input.ts";
 import { type BodyOptions, createBodyReader, utf8TextOf } from "./body-reader.ts";
 import type { ContentCodec } from "./content-codec.ts";
 import { checkForm } from "./message-limits.ts";
-import { createQueryReader, type RefuseUnknownQuery } from "./query.ts";
+import { createQueryReader } from "./query.ts";
 import { createRequiredCheck } from "./required.ts";
 import { setFromText, type TextOptions, TextValueError } from "./text-value.ts";
 import { inferUpdateMask, updateMaskOf } from "./update-mask.ts";
@@ -49,9 +49,12 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const field = bodyField(input, route.body);
   const raw = isHttpBody(whole ? input : messageType(field));
   const bound = [...route.variables.map((variable) => variable.field), ...(field ? [field.name] : [])];
+  const ofBody = whole ? input.fields.map(({ name }) => name) : [];
   const { registry } = options.json;
   const text: TextOptions = { registry, caseInsensitiveEnums: options.caseInsensitiveEnums };
-  const readQuery = createQueryReader(input, bound, { refuseUnknown: options.refuseUnknownQuery, text });
+  const reading = { refuseUnknown: options.refuseUnknownQuery, text };
+  const readForm = createQueryReader(input, bound, reading);
+  const readQuery = createQueryReader(input, [...bound, ...ofBody], reading);
   const readBody = createBodyReader(input, { whole, raw, field }, options);
   const paths = pathFields(input, route);
   const findMissing = createRequiredCheck(input);
@@ -91,14 +94,14 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
             const message = create(input);
             const form = utf8TextOf(body);
             checkForm(form, options.limits);
-            readQuery(form, reflect(input, message));
+            readForm(form, reflect(input, message));
             return completed(message, bindings);
           }
         : undefined,
     decode(bindings, query, body, contentType, codec) {
       const { message, json } = readBody(body, contentType, codec);
-      // http.proto: a route with body "*" has no query parameters.
-      if (query !== "" && !whole) readQuery(query, reflect(input, message));
+      // http.proto: a route with body "*" has no query parameters. They are read only to be refused.
+      if (query !== "" && (!whole || options.refuseUnknownQuery !== false)) readQuery(query, reflect(input, message));
       if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
       return completed(message, bindings);
     },

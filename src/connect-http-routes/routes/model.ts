@@ -21,6 +21,9 @@ export interface Route<Rpc extends string = string> extends Template {
 /** Which escapes stay undecoded in multi-segment variables: `%2F`, those of reserved characters, or none. */
 export type MultiSegmentDecoding = "except-slash" | "except-reserved" | "all";
 
+/** Whether parameters that name no field are refused (400). Listed names are still ignored; `utm_*` lists a prefix. */
+export type RefuseUnknownQuery = boolean | { readonly allow: readonly string[] };
+
 /** How the requests of a table are read. The options of a handler are the defaults of its tables. */
 export interface TableOptions {
   /** Which escapes stay undecoded in multi-segment path variables. Default: `except-slash`. */
@@ -37,6 +40,11 @@ export interface TableOptions {
    * and POST. Default: false.
    */
   readonly methodOverride?: boolean | undefined;
+  /**
+   * Whether query parameters that name no field which a query can set are refused; on routes with body `*` no query can set any. Other
+   * names are listed: `{ allow: [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
+   */
+  readonly refuseUnknownQuery?: RefuseUnknownQuery | undefined;
 }
 
 /** The routes of one service. */

@@ -104,7 +104,8 @@ function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): Offer
       SessionAdminService,
       SessionAdminServiceRules,
       sessionAdminService(deps),
-      SessionAdminServiceRoutes,
+      // A mask or an etag in the query would be ignored, and an update would change more than the caller means.
+      { ...SessionAdminServiceRoutes, refuseUnknownQuery: true },
       STRICT_JSON,
     ),
   ];

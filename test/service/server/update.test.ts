@@ -214,6 +214,9 @@ describe.each(STORES)("on the %s store", (store) => {
     const all = await patch(`/v1/subjects/${encodeURIComponent(subject)}/sessions`, { claims: {} });
     expect(all).toMatchObject({ status: 200, body: { updatedCount: 1 } });
     expect(await patch(session, { claims: {}, acces_tokens: 2 })).toMatchObject({ status: 400 });
+    for (const query of ["?etag=0", "?updateMask=audiences"]) {
+      expect(await patch(session + query, { claims: { role: "lost" } })).toMatchObject({ status: 400 });
+    }
     const response = await fetch(service.adminUrl + session, { method: "PATCH", body: "{}" });
     expect(response.status).toBe(401);
   });
