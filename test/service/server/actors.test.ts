@@ -86,6 +86,7 @@ describe.each(STORES)("on the %s store", (store) => {
         ["whose subject has authenticated", { authTime: timestampFromMs(Date.now() - 9_000) }, "actor"],
         ["with methods", { amr: ["pwd"] }, "actor"],
         ["with a class", { acr: "gold" }, "actor"],
+        ["with a limit, which would not count it", { limit: { maxSessions: 1 } }, "limit"],
         ["that ends with no session", { actor: { ...SUPPORT, endWithSession: true } }, "actor.session_id"],
         ["whose actor's session has no id of one", { actor: { ...SUPPORT, sessionId: "x" } }, "actor.session_id"],
         ["with a reason of two lines", { actor: { ...SUPPORT, reason: "a\nb" } }, "actor.reason"],

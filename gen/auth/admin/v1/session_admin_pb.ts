@@ -448,7 +448,7 @@ export type CreateSessionRequest = Message<"auth.admin.v1.CreateSessionRequest">
 
   /**
    * How many sessions the subject may have with this one, instead of what the policies of the service say (SESSION_POLICIES_FILE).
-   * MAX_SESSIONS_PER_SUBJECT holds as well.
+   * MAX_SESSIONS_PER_SUBJECT holds as well. It cannot be combined with an actor.
    *
    * @generated from field: auth.admin.v1.SessionLimit limit = 18;
    */

@@ -87,12 +87,13 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest) {
 }
 
 /** Returns who is to use the session in place of its subject; undefined if nobody is. */
-function actorOf({ actor, subject, authTime, amr, acr }: CreateSessionRequest): Actor | undefined {
+function actorOf({ actor, subject, limit, authTime, amr, acr }: CreateSessionRequest): Actor | undefined {
   if (actor === undefined) return undefined;
   if (actor.subject === subject) throw invalidRequest("actor.subject", "is the subject of the session");
   if (authTime !== undefined || amr.length > 0 || acr !== "") {
     throw invalidRequest("actor", "goes with no auth_time, amr or acr: the subject has not authenticated");
   }
+  if (limit !== undefined) throw invalidRequest("limit", "goes with no actor: the session counts among no others");
   if (actor.endWithSession && actor.sessionId === "") throw invalidRequest("actor.session_id", "is required");
   return {
     subject: actor.subject,
