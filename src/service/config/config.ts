@@ -28,7 +28,7 @@ function readGroups(read: Read, addFault: AddFault) {
     ...readSessions(read, addFault),
     ...browsers,
     ...readDeviceBinding(read, addFault, browsers.cookie, listeners),
-    ...readMigration(read, addFault, browsers.cookie.name),
+    ...readMigration(read, addFault, browsers.cookie),
     ...readOAuth(read),
     ...readLimits(read),
     ...readObservability(read),

@@ -40,9 +40,21 @@ export function parseSessionPolicies(text: string): SessionPolicies {
   }
   const { limits, token_exchange } = membersOf("the file", value, ["limits", "token_exchange"]);
   return {
-    limits: listOf("limits", limits, parseLimit),
+    limits: allReachable("limits", listOf("limits", limits, parseLimit)),
     tokenExchange: parseExchangePolicies("token_exchange", token_exchange),
   };
+}
+
+/** Returns the policies. @throws SessionPoliciesFault for one that never counts, because one before it matches all its sessions */
+function allReachable(at: string, policies: readonly LimitPolicy[]): readonly LimitPolicy[] {
+  policies.forEach(({ clientId, clientKind }, index) => {
+    const wider = policies.findIndex(
+      (each) => (each.clientId ?? clientId) === clientId && (each.clientKind ?? clientKind) === clientKind,
+    );
+    if (wider < index)
+      throw new SessionPoliciesFault(`${at}[${index}]: never counts, because ${at}[${wider}] matches first`);
+  });
+  return policies;
 }
 
 const lower = <T extends string>(text: T) => text.toLowerCase() as Lowercase<T>;

@@ -85,6 +85,14 @@ describe("a file that is wrong is refused, with the place, and no value is repea
     ["limits[0].client_id: must be a text of 1 to 255 bytes", limits({ client_id: "", max_sessions: 1 })],
     ["limits[0].client_id: must be a text of 1 to 255 bytes", limits({ client_id: "a\nb", max_sessions: 1 })],
     ["limits[0].client_id: must be a text of 1 to 255 bytes", limits({ client_id: "ü".repeat(128), max_sessions: 1 })],
+    ...[
+      [{}, { client_id: "a" }],
+      [{ client_id: "a" }, { client_id: "a", client_kind: "TV", scope: "SUBJECT" }],
+      [{ client_kind: "TV" }, { client_kind: "TV" }],
+    ].map((pair): [string, string] => [
+      "limits[2]: never counts, because limits[1] matches first",
+      limits(...[{ client_id: "b" }, ...pair].map((entry) => ({ ...entry, max_sessions: 1 }))),
+    ]),
     ["limits[0]: needs scope, since", limits({ client_id: "a", client_kind: "TV", max_sessions: 1 })],
   ])("%s", (fault, text) => {
     const parse = () => parseSessionPolicies(text);
