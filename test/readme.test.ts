@@ -4,6 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { getOption } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { packageDirectory, packageNames, readManifest } from "../deploy/packages/build.ts";
+import { RevocationReasonSchema } from "../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../gen/auth/v1/session_pb.ts";
 import { http } from "../gen/google/api/annotations_pb.ts";
 import { configVariables, readConfig } from "../src/service/config/config.ts";
@@ -133,6 +134,15 @@ test("the README's table of packages is what is published", () => {
     packageNames()
       .map((folder) => readManifest(folder).name)
       .sort(),
+  );
+});
+
+test("the page of symptoms has every reason for which a session ends", () => {
+  const rows = [...read("docs/tasks/symptoms.md").matchAll(/^\| (`[^|]*`) \|/gm)].map(([, cell = ""]) => cell);
+  const named = rows.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, reason]) => reason));
+  const known = RevocationReasonSchema.values.map(({ name }) => name.replace("REVOCATION_REASON_", "").toLowerCase());
+  expect(named.filter((name) => known.includes(name ?? "")).toSorted()).toEqual(
+    known.filter((name) => name !== "unspecified").sort(),
   );
 });
 
