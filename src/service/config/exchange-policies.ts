@@ -1,5 +1,5 @@
 /** Parses the member `token_exchange` of SESSION_POLICIES_FILE: which clients may exchange access tokens (RFC 8693), and for which ones. */
-import { listOf, membersOf, SessionPoliciesFault, textOf } from "./policy-members.ts";
+import { listOf, membersOf, SettingsFileFault, textOf } from "./file-members.ts";
 import { DAY_MS, duration, SECOND_MS } from "./values.ts";
 
 export type ExchangePolicy = {
@@ -13,12 +13,12 @@ export type ExchangePolicy = {
   readonly mayRebind: boolean;
 };
 
-/** @throws SessionPoliciesFault */
+/** @throws SettingsFileFault */
 export function parseExchangePolicies(at: string, value: unknown): readonly ExchangePolicy[] {
   const policies = listOf(at, value, parsePolicy);
   const clients = policies.map(({ clientId }) => clientId);
   const twice = clients.findIndex((each, index) => clients.indexOf(each) !== index);
-  if (twice !== -1) throw new SessionPoliciesFault(`${at}[${twice}].client_id: is there twice`);
+  if (twice !== -1) throw new SettingsFileFault(`${at}[${twice}].client_id: is there twice`);
   return policies;
 }
 
@@ -35,7 +35,7 @@ function parsePolicy(at: string, value: unknown): ExchangePolicy {
   const entry = membersOf(at, value, known);
   const texts = (name: string) => listOf(`${at}.${name}`, entry[name], required(textOf));
   const { may_rebind: mayRebind = false } = entry;
-  if (typeof mayRebind !== "boolean") throw new SessionPoliciesFault(`${at}.may_rebind: must be true or false`);
+  if (typeof mayRebind !== "boolean") throw new SettingsFileFault(`${at}.may_rebind: must be true or false`);
   return {
     clientId: required(textOf)(`${at}.client_id`, entry.client_id),
     subjectTokenAudiences: notEmpty(`${at}.subject_token_audiences`, texts("subject_token_audiences")),
@@ -51,12 +51,12 @@ const required =
   (parse: (at: string, value: unknown) => string | undefined) =>
   (at: string, value: unknown): string => {
     const text = parse(at, value);
-    if (text === undefined) throw new SessionPoliciesFault(`${at}: is missing`);
+    if (text === undefined) throw new SettingsFileFault(`${at}: is missing`);
     return text;
   };
 
 function notEmpty(at: string, texts: readonly string[]): readonly string[] {
-  if (texts.length === 0) throw new SessionPoliciesFault(`${at}: must have an entry`);
+  if (texts.length === 0) throw new SettingsFileFault(`${at}: must have an entry`);
   return texts;
 }
 
@@ -64,6 +64,6 @@ function notEmpty(at: string, texts: readonly string[]): readonly string[] {
 function durationOf(at: string, value: unknown): number | undefined {
   if (value === undefined) return undefined;
   const parsed = duration(SECOND_MS, DAY_MS)(String(value));
-  if (!parsed.ok) throw new SessionPoliciesFault(`${at}: ${parsed.reason}`);
+  if (!parsed.ok) throw new SettingsFileFault(`${at}: ${parsed.reason}`);
   return parsed.value;
 }

@@ -1,6 +1,6 @@
 /** Parses SESSION_POLICIES_FILE: rules for sessions, by application and by kind of client. */
 import { type ExchangePolicy, parseExchangePolicies } from "./exchange-policies.ts";
-import { listOf, membersOf, oneOfTexts, SessionPoliciesFault, textOf } from "./policy-members.ts";
+import { listOf, membersOf, oneOfTexts, parseJson, SettingsFileFault, textOf } from "./file-members.ts";
 
 const KINDS = ["BROWSER", "MOBILE", "DESKTOP", "CLI", "AGENT", "TV"] as const;
 const SCOPES = ["SUBJECT", "CLIENT_ID", "CLIENT_KIND"] as const;
@@ -28,31 +28,24 @@ export type SessionPolicies = {
 
 /**
  * Reads `{"limits":[{"client_id":…,"max_sessions":…,"when_exceeded":…}]}`. Every member but `max_sessions` may be absent; an unknown one is
- * refused. @throws SessionPoliciesFault
+ * refused. @throws SettingsFileFault
  */
 export function parseSessionPolicies(text: string): SessionPolicies {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // The parser's own message is left out, because it quotes the text.
-    throw new SessionPoliciesFault("the file: must be JSON");
-  }
-  const { limits, token_exchange } = membersOf("the file", value, ["limits", "token_exchange"]);
+  const { limits, token_exchange } = membersOf("the file", parseJson(text), ["limits", "token_exchange"]);
   return {
     limits: allReachable("limits", listOf("limits", limits, parseLimit)),
     tokenExchange: parseExchangePolicies("token_exchange", token_exchange),
   };
 }
 
-/** Returns the policies. @throws SessionPoliciesFault for one that never counts, because one before it matches all its sessions */
+/** Returns the policies. @throws SettingsFileFault for one that never counts, because one before it matches all its sessions */
 function allReachable(at: string, policies: readonly LimitPolicy[]): readonly LimitPolicy[] {
   policies.forEach(({ clientId, clientKind }, index) => {
     const wider = policies.findIndex(
       (each) => (each.clientId ?? clientId) === clientId && (each.clientKind ?? clientKind) === clientKind,
     );
     if (wider < index)
-      throw new SessionPoliciesFault(`${at}[${index}]: never counts, because ${at}[${wider}] matches first`);
+      throw new SettingsFileFault(`${at}[${index}]: never counts, because ${at}[${wider}] matches first`);
   });
   return policies;
 }
@@ -66,11 +59,11 @@ function parseLimit(at: string, value: unknown): LimitPolicy {
   const kind = oneOfTexts(`${at}.client_kind`, entry.client_kind, KINDS);
   const scope = oneOfTexts(`${at}.scope`, entry.scope, SCOPES);
   if (clientId !== undefined && kind !== undefined && scope === undefined) {
-    throw new SessionPoliciesFault(`${at}: needs scope, since it has both client_id and client_kind`);
+    throw new SettingsFileFault(`${at}: needs scope, since it has both client_id and client_kind`);
   }
   const maxSessions = entry.max_sessions;
   if (typeof maxSessions !== "number" || !Number.isInteger(maxSessions) || maxSessions < 1 || maxSessions > MAX_LIMIT) {
-    throw new SessionPoliciesFault(`${at}.max_sessions: must be a whole number from 1 to ${MAX_LIMIT}`);
+    throw new SettingsFileFault(`${at}.max_sessions: must be a whole number from 1 to ${MAX_LIMIT}`);
   }
   const byCondition = clientId !== undefined ? "CLIENT_ID" : kind !== undefined ? "CLIENT_KIND" : "SUBJECT";
   const action = oneOfTexts(`${at}.when_exceeded`, entry.when_exceeded, ACTIONS) ?? "END_LEAST_RECENTLY_USED";

@@ -38,6 +38,7 @@ import { openMigration } from "./migration.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { mayOfferSignIn } from "./quickstart.ts";
+import { type LoadedSignIn, openSignIn } from "./sign-in.ts";
 
 type Deps = {
   readonly config: Config;
@@ -50,6 +51,8 @@ type Deps = {
   readonly eventKeys: EventKeyFile | undefined;
   readonly access: AdminAccess;
   readonly policies: SessionPoliciesFile;
+  /** Undefined if nobody signs in by a provider. */
+  readonly signIn: LoadedSignIn | undefined;
   readonly store: SessionStore;
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
@@ -105,6 +108,7 @@ export function createApis(deps: Deps): Apis {
         ...creation,
         ...{ ring, issuer, entropy: deps.entropy },
       }),
+      signInRoute: deps.signIn && openSignIn(config, { ...common, ...creation, ...{ ring, issuer } }, deps.signIn),
       signIn:
         signInKey === undefined
           ? undefined

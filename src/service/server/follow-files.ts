@@ -1,4 +1,5 @@
 import type { SessionPoliciesFile } from "../config/policies-file.ts";
+import type { ProvidersFile } from "../config/providers-file.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
@@ -16,14 +17,16 @@ type FollowedFiles = {
   readonly access: FollowedAdminAccess;
   readonly eventKeys: EventKeyFile | undefined;
   readonly policies: SessionPoliciesFile;
+  /** Undefined if nobody signs in by a provider. */
+  readonly signIn: { readonly providers: ProvidersFile } | undefined;
 };
 
 /**
- * Follows the files of the keys, of the admin credentials and of the policies, and logs their changes and faults. When a key is revoked or an admin
+ * Follows the files of the keys, of the admin credentials, of the policies and of the providers, and logs their changes and faults. When a key is revoked or an admin
  * credential is withdrawn, watchers of the revocation feed get a batch at once. @returns a function that stops following
  */
 export function followFiles(
-  { ring, access, eventKeys, policies }: FollowedFiles,
+  { ring, access, eventKeys, policies, signIn }: FollowedFiles,
   feed: Pick<RevocationFeed, "wakeWatchers">,
   log: Logger,
 ): () => void {
@@ -64,7 +67,20 @@ export function followFiles(
         "SESSION_POLICIES_FILE is broken: what was in force stays",
       ),
   });
+  const stopProviders = signIn?.providers.watch({
+    onChange: (current) =>
+      log.info(
+        { event: "sign_in_providers_changed", names: current.map(({ name }) => name) },
+        "sign_in_providers_changed",
+      ),
+    onRefusal: (fault) =>
+      log.error(
+        { event: "sign_in_providers_refused", fault: fault.message },
+        "SIGN_IN_PROVIDERS_FILE is broken: what was in force stays",
+      ),
+  });
   return () => {
+    stopProviders?.();
     stopPolicies();
     stopRing();
     stopAccess();

@@ -4,7 +4,7 @@ import { OAuthServiceRules } from "../../../gen/auth/v1/oauth_rules.ts";
 import { SessionServiceRoutes } from "../../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../../gen/auth/v1/session_rules.ts";
-import { type Handler, type Request, type Responder, respond } from "../../platform/listener/exchange.ts";
+import { type Handler, type Request, type Responder, type Route, respond } from "../../platform/listener/exchange.ts";
 import { publicJson } from "../../platform/listener/pages.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
 import { jsonOptions } from "../api/connect-options.ts";
@@ -36,6 +36,8 @@ type Deps = ApiDeps &
   OAuthServiceDeps & {
     /** Undefined if the reference page offers no sign-in. */
     readonly signIn?: SignInDeps | undefined;
+    /** Undefined if nobody signs in by a provider. */
+    readonly signInRoute?: Route | undefined;
     /** Undefined if no sessions of another system are migrated. */
     readonly migration?: Migration | undefined;
     /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
@@ -59,7 +61,11 @@ function always(code: ErrorCode): Responder {
 
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
-  const { signIn } = deps;
+  const { signIn, signInRoute: atProvider } = deps;
+  const routes = [
+    ...(signIn === undefined ? [] : [signInRoute(signIn)]),
+    ...(atProvider === undefined ? [] : [atProvider]),
+  ];
   // With SameSite=None, allowed origins are expected to call from other sites.
   const isAllowed = matchOrigins(allowedOrigins);
   const rules = { isAllowed, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
@@ -79,9 +85,15 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     ],
     notFound: always("E404_NOT_FOUND"),
     badRequest: always("E400_INVALID_REQUEST"),
-    ...(signIn !== undefined && { route: () => signInRoute(signIn) }),
+    ...(routes.length > 0 && { route: () => firstOf(routes) }),
   });
 }
+
+/** Returns the handler of the first route that has one for a request. */
+const firstOf =
+  (routes: readonly Route[]): Route =>
+  (request) =>
+    routes.map((route) => route(request)).find((handler) => handler !== undefined);
 
 function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
   const own = sessionService(deps);

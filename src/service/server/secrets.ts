@@ -64,7 +64,7 @@ async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {
 }
 
 /** Makes a StartError that names the environment variable. @param Complete errors of this class name the file, and need no variable */
-const refusing =
+export const refusing =
   (variable: string, Complete?: abstract new (...given: never[]) => Error) =>
   (error: unknown): never => {
     throw startError(error, Complete && error instanceof Complete ? undefined : variable);

@@ -18,14 +18,16 @@ interface SecretSeal {
   isOutdated(sealed: string): boolean;
 }
 
-export function createSecretSeal(keys: MacKeys): SecretSeal {
+/** @param purpose a text that was sealed for one purpose cannot be opened for another */
+export function createSecretSeal(keys: MacKeys, purpose = ""): SecretSeal {
+  const authenticated = (head: Buffer) => Buffer.concat([head, Buffer.from(purpose)]);
   return {
     seal(text) {
       const { id, sealingKey } = keys.current.mac;
       const head = Buffer.alloc(HEAD, VERSION);
       head.writeUInt32BE(id, 1);
       const nonce = randomBytes(NONCE_LENGTH);
-      const cipher = createCipheriv("aes-256-gcm", sealingKey, nonce).setAAD(head);
+      const cipher = createCipheriv("aes-256-gcm", sealingKey, nonce).setAAD(authenticated(head));
       const encrypted = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
       return Buffer.concat([head, nonce, cipher.getAuthTag(), encrypted]).toString("base64url");
     },
@@ -36,7 +38,7 @@ export function createSecretSeal(keys: MacKeys): SecretSeal {
       if (key === undefined) throw new Error("a secret is sealed under a key that the ring does not have");
       const nonce = bytes.subarray(HEAD, HEAD + NONCE_LENGTH);
       const decipher = createDecipheriv("aes-256-gcm", key.sealingKey, nonce, { authTagLength: TAG_LENGTH });
-      decipher.setAAD(bytes.subarray(0, HEAD)).setAuthTag(bytes.subarray(HEAD + NONCE_LENGTH, TEXT_AT));
+      decipher.setAAD(authenticated(bytes.subarray(0, HEAD))).setAuthTag(bytes.subarray(HEAD + NONCE_LENGTH, TEXT_AT));
       return Buffer.concat([decipher.update(bytes.subarray(TEXT_AT)), decipher.final()]).toString("utf8");
     },
     isOutdated(sealed) {

@@ -1,8 +1,8 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { SettingsFileFault } from "../../../src/service/config/file-members.ts";
 import { loadSessionPolicies } from "../../../src/service/config/policies-file.ts";
-import { SessionPoliciesFault } from "../../../src/service/config/policy-members.ts";
 import { parseSessionPolicies } from "../../../src/service/config/session-policies.ts";
 import { scratch } from "../../support/service.ts";
 
@@ -96,7 +96,7 @@ describe("a file that is wrong is refused, with the place, and no value is repea
     ["limits[0]: needs scope, since", limits({ client_id: "a", client_kind: "TV", max_sessions: 1 })],
   ])("%s", (fault, text) => {
     const parse = () => parseSessionPolicies(text);
-    expect(parse).toThrow(SessionPoliciesFault);
+    expect(parse).toThrow(SettingsFileFault);
     expect(parse).toThrow(fault);
     expect(parse).not.toThrow(SECRET);
   });

@@ -3,7 +3,7 @@ import type { Config } from "../../config/config.ts";
 import { examineConfig } from "../../config/findings.ts";
 import type { Environment } from "../../config/reader.ts";
 import { checkCertificate } from "./certificate.ts";
-import { checkAdminTokens, checkDataDir, checkEmbedded, checkPolicies } from "./files.ts";
+import { checkAdminTokens, checkDataDir, checkEmbedded, checkPolicies, checkProviders } from "./files.ts";
 import { type Check, type Finding, type Report, reportOf } from "./finding.ts";
 import { checkEventKeys, checkKeys } from "./keys.ts";
 import { checkRedis } from "./redis.ts";
@@ -15,6 +15,7 @@ type CheckInstallation = (report: Report, config: Config, clock: () => number) =
 const CHECKS: readonly (readonly [Check, CheckInstallation])[] = [
   ["files", checkDataDir],
   ["files", checkPolicies],
+  ["files", checkProviders],
   ["keys", checkKeys],
   ["keys", checkEventKeys],
   ["admin tokens", checkAdminTokens],

@@ -5,8 +5,10 @@ import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
 import { protectionFault } from "../../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../../config/admin.ts";
 import type { Config } from "../../config/config.ts";
+import { SettingsFileFault } from "../../config/file-members.ts";
 import { isLoopback } from "../../config/loopback.ts";
-import { loadSessionPolicies, SessionPoliciesFault } from "../../config/policies-file.ts";
+import { loadSessionPolicies } from "../../config/policies-file.ts";
+import { loadProviders } from "../../config/providers-file.ts";
 import { loadAdminAccess } from "../../tokens/admin-access.ts";
 import { AdminTokensFault } from "../../tokens/admin-entries.ts";
 import type { Report } from "./finding.ts";
@@ -59,8 +61,20 @@ export async function checkPolicies(report: Report, config: Config): Promise<voi
     const clients = current.tokenExchange.map(({ clientId }) => clientId);
     if (clients.length > 0) await checkExchangeClients(report, config, clients);
   } catch (error) {
-    if (!(error instanceof SessionPoliciesFault)) throw error;
+    if (!(error instanceof SettingsFileFault)) throw error;
     report.fault(`SESSION_POLICIES_FILE: ${error.message}`, "correct the file (docs/reference/limits.md)");
+  }
+}
+
+export async function checkProviders(report: Report, config: Config): Promise<void> {
+  const path = config.signInProvidersFile;
+  if (path === undefined) return;
+  try {
+    const { current } = await loadProviders(path);
+    report.ok(`SIGN_IN_PROVIDERS_FILE: ${path} is valid, providers: ${current.map(({ name }) => name).join(", ")}`);
+  } catch (error) {
+    if (!(error instanceof SettingsFileFault)) throw error;
+    report.fault(`SIGN_IN_PROVIDERS_FILE: ${error.message}`, "correct the file (docs/tasks/sign-in.md)");
   }
 }
 

@@ -1,0 +1,138 @@
+/** Parses SIGN_IN_PROVIDERS_FILE: the OpenID Connect providers whose users get sessions. */
+import { listOf, membersOf, oneOfTexts, parseJson, SettingsFileFault, textOf } from "./file-members.ts";
+import { isLoopback } from "./loopback.ts";
+import { plainUrl } from "./values.ts";
+
+const ALGORITHMS = ["ES256", "RS256", "PS256", "EdDSA"] as const;
+
+/** How the service authenticates at a provider. Files are read at each use, so their content may change at any time. */
+export type ProviderCredential =
+  | { readonly kind: "none" }
+  | { readonly kind: "secret"; readonly secret: string }
+  | { readonly kind: "secret_file"; readonly path: string }
+  /** `private_key_jwt` (OpenID Connect Core section 9): the file has a private key in PEM (PKCS #8). */
+  | { readonly kind: "key_file"; readonly path: string; readonly algorithm: (typeof ALGORITHMS)[number] };
+
+export type ProviderSettings = {
+  /** The name in URLs. */
+  readonly name: string;
+  /** What users read on the page with the choice of providers. */
+  readonly title: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly credential: ProviderCredential;
+  readonly scopes: readonly string[];
+  /** Whether claims are read from the userinfo endpoint as well. */
+  readonly userinfo: boolean;
+  /** The text before `sub` in the subject of a session. Those of several providers differ. */
+  readonly subjectPrefix: string;
+  /** The paths of the provider's claims, by the names that they get in sessions. */
+  readonly claims: Readonly<Record<string, string>>;
+  /** The values of which a user must have one, by the paths of the provider's claims. */
+  readonly require: Readonly<Record<string, readonly (string | boolean)[]>>;
+};
+
+/** The provider of OIDC_ISSUER. */
+export function oneProvider(given: Pick<ProviderSettings, "issuer" | "clientId" | "credential">): ProviderSettings {
+  const { hostname: title } = new URL(given.issuer);
+  return {
+    name: "provider",
+    title,
+    scopes: ["openid"],
+    userinfo: false,
+    subjectPrefix: "",
+    claims: {},
+    require: {},
+    ...given,
+  };
+}
+
+/** Returns whether nobody between the service and the provider can change what they say (https, or this machine). */
+export function isSafeIssuer(issuer: string): boolean {
+  const url = URL.parse(issuer);
+  return url !== null && (url.protocol === "https:" || isLoopback(url.hostname));
+}
+
+const MAX_PROVIDERS = 20;
+const KNOWN = [
+  ...["name", "title", "issuer", "client_id", "client_secret_file", "private_key_file", "private_key_algorithm"],
+  ...["scopes", "userinfo", "subject_prefix", "claims", "require"],
+];
+
+/** Reads `{"providers":[{"name":…,"issuer":…,"client_id":…}]}`. @throws SettingsFileFault */
+export function parseProviders(text: string): readonly ProviderSettings[] {
+  const { providers } = membersOf("the file", parseJson(text), ["providers"]);
+  const isOnly = Array.isArray(providers) && providers.length === 1;
+  const parsed = listOf("providers", providers, (at, value) => parseProvider(at, value, isOnly));
+  if (parsed.length === 0) throw new SettingsFileFault("providers: is empty");
+  if (parsed.length > MAX_PROVIDERS) throw new SettingsFileFault(`providers: has more than ${MAX_PROVIDERS} entries`);
+  for (const member of ["name", "subjectPrefix"] as const) {
+    const values = parsed.map((provider) => provider[member]);
+    const twice = values.findIndex((value, index) => values.indexOf(value) !== index);
+    const name = member === "name" ? "name" : "subject_prefix";
+    if (twice !== -1) throw new SettingsFileFault(`providers[${twice}].${name}: is there twice`);
+  }
+  return parsed;
+}
+
+function parseProvider(at: string, value: unknown, isOnly: boolean): ProviderSettings {
+  const entry = membersOf(at, value, KNOWN);
+  const optional = (name: string) => textOf(`${at}.${name}`, entry[name]);
+  const name = required(`${at}.name`, entry.name);
+  if (!/^[a-z0-9-]{1,32}$/.test(name)) fault(`${at}.name`, "must be 1 to 32 of a-z, 0-9 and -");
+  const issuer = required(`${at}.issuer`, entry.issuer);
+  if (!plainUrl(issuer).ok || !isSafeIssuer(issuer))
+    fault(`${at}.issuer`, "must be an https URL, or http on this machine");
+  const { userinfo = false, subject_prefix: prefix = isOnly ? "" : `${name}:` } = entry;
+  if (typeof userinfo !== "boolean") return fault(`${at}.userinfo`, "must be true or false");
+  const scopes = listOf(`${at}.scopes`, entry.scopes, scopeOf);
+  return {
+    name,
+    title: optional("title") ?? name,
+    issuer,
+    clientId: required(`${at}.client_id`, entry.client_id),
+    credential: credentialOf(at, entry),
+    scopes: scopes.includes("openid") ? scopes : ["openid", ...scopes],
+    userinfo,
+    subjectPrefix: prefix === "" ? "" : required(`${at}.subject_prefix`, prefix),
+    claims: mapOf(`${at}.claims`, entry.claims, required),
+    require: mapOf(`${at}.require`, entry.require, valuesOf),
+  };
+}
+
+function credentialOf(at: string, entry: Readonly<Record<string, unknown>>): ProviderCredential {
+  const secretFile = textOf(`${at}.client_secret_file`, entry.client_secret_file);
+  const keyFile = textOf(`${at}.private_key_file`, entry.private_key_file);
+  const algorithm = oneOfTexts(`${at}.private_key_algorithm`, entry.private_key_algorithm, ALGORITHMS) ?? "ES256";
+  if (secretFile !== undefined && keyFile !== undefined) fault(at, "has both client_secret_file and private_key_file");
+  if (keyFile !== undefined) return { kind: "key_file", path: keyFile, algorithm };
+  return secretFile === undefined ? { kind: "none" } : { kind: "secret_file", path: secretFile };
+}
+
+function required(at: string, value: unknown): string {
+  return textOf(at, value) ?? fault(at, "is required");
+}
+
+function scopeOf(at: string, value: unknown): string {
+  const scope = required(at, value);
+  return /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope) ? scope : fault(at, "is not a scope");
+}
+
+function valuesOf(at: string, value: unknown): readonly (string | boolean)[] {
+  if (typeof value === "boolean") return [value];
+  return Array.isArray(value) ? listOf(at, value, required) : [required(at, value)];
+}
+
+const MAX_MEMBERS = 50;
+
+function mapOf<T>(at: string, value: unknown, parse: (at: string, value: unknown) => T): Readonly<Record<string, T>> {
+  if (value === undefined) return {};
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return fault(at, "must be an object");
+  const members = Object.entries(value);
+  if (members.length > MAX_MEMBERS) return fault(at, `has more than ${MAX_MEMBERS} members`);
+  return Object.fromEntries(members.map(([name, each]) => [name, parse(`${at}.${name.slice(0, 40)}`, each)]));
+}
+
+function fault(at: string, what: string): never {
+  throw new SettingsFileFault(`${at}: ${what}`);
+}

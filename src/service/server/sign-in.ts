@@ -1,0 +1,177 @@
+/** Composes sign-in by OpenID Connect providers. Its modules are loaded only if a provider is configured. */
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Request, Route } from "../../platform/listener/exchange.ts";
+import { NodeRequestSource } from "../../platform/listener/request-source.ts";
+import { crossSiteFault } from "../../platform/net/cross-site.ts";
+import { matchOrigins } from "../../platform/net/origins.ts";
+import { proxyTrust } from "../../platform/net/proxy-trust.ts";
+import { requireAccessCookie } from "../api/admin/access-cookie.ts";
+import { claimsOf } from "../api/messages.ts";
+import type { RefreshCookie } from "../api/public/cookie.ts";
+import type { Config } from "../config/config.ts";
+import { loadProviders, type ProvidersFile } from "../config/providers-file.ts";
+import { withoutFile } from "../config/settings-file.ts";
+import type { Logger } from "../observability/logger.ts";
+import { elevate } from "../session/admin/admin.ts";
+import { create } from "../session/admin/create.ts";
+import { limitOf } from "../session/admin/limit.ts";
+import { logoutByCookie } from "../session/endings/owner.ts";
+import { ServiceError } from "../session/errors.ts";
+import { type Authentication, parseSessionId } from "../session/model.ts";
+import { type AccessTokens, type RefreshTokens, type SessionStore, StoreUnavailable } from "../session/ports.ts";
+import { authenticateCookie } from "../session/rotation/presented-cookie.ts";
+import { wallMs } from "../session/time.ts";
+import type { SessionsOfBrowsers, SignedIn } from "../sign-in/sign-in.ts";
+import type { User } from "../sign-in/user.ts";
+import type { KeyRing } from "../tokens/key-ring.ts";
+import { createSecretSeal } from "../tokens/sealed-secret.ts";
+import { refusing } from "./secrets.ts";
+
+type SignInModule = typeof import("../sign-in/sign-in.ts");
+
+export type LoadedSignIn = SignInModule & { readonly providers: ProvidersFile };
+
+/** Loads the modules of sign-in, and its providers; undefined if none is configured. @throws StartError */
+export async function loadSignIn(config: Config): Promise<LoadedSignIn | undefined> {
+  const { signInProvidersFile: path, signInProvider: provider } = config;
+  if (path === undefined && provider === undefined) return undefined;
+  const providers =
+    path === undefined
+      ? withoutFile(provider === undefined ? [] : [provider])
+      : await loadProviders(path).catch(refusing("SIGN_IN_PROVIDERS_FILE"));
+  return { ...(await import("../sign-in/sign-in.ts")), providers };
+}
+
+type Deps = Parameters<typeof create>[0] &
+  Parameters<typeof elevate>[0] & {
+    readonly store: SessionStore;
+    readonly refreshTokens: RefreshTokens;
+    readonly accessTokens: AccessTokens;
+    readonly cookie: RefreshCookie;
+    readonly ring: KeyRing;
+    readonly issuer: string;
+    readonly audience: string;
+    readonly limitPolicies: () => Parameters<typeof limitOf>[0];
+    readonly accept: () => boolean;
+    readonly log: Logger;
+    readonly onUnavailable: (error: Error) => void;
+  };
+
+export function openSignIn(config: Config, deps: Deps, { createSignIn, providers }: LoadedSignIn): Route {
+  const { allowedOrigins, allowSameSite, signInOrigin, signInStyle } = config;
+  const isAllowed = matchOrigins(allowedOrigins);
+  const trust = proxyTrust(config.trustProxy);
+  const rules = { isAllowed, allowSameSite, allowCrossSite: false };
+  return createSignIn({
+    ...deps,
+    origin: signInOrigin ?? new URL(deps.issuer).origin,
+    providers: () => providers.current,
+    sessions: sessionsOfBrowsers(config, deps),
+    seal: createSecretSeal(deps.ring, "sign-in"),
+    isAllowed,
+    isForeign(request) {
+      const source = new NodeRequestSource(request, trust);
+      const { "sec-fetch-site": site = null, origin = null } = request.headers;
+      return (
+        crossSiteFault({ site: site && String(site), origin }, (one) => one === source.origin(), rules) !== undefined
+      );
+    },
+    onError(error) {
+      if (error instanceof StoreUnavailable) deps.onUnavailable(error);
+      else deps.log.error({ event: "bug", err: error }, "bug");
+    },
+    style: signInStyle,
+    clock: Date.now,
+  });
+}
+
+function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
+  const { cookie, refreshTokens, store } = deps;
+  const trust = proxyTrust(config.trustProxy);
+  const presented = (request: Request) =>
+    authenticateCookie(refreshTokens, cookie.read(request.headers.cookie ?? null));
+  const currentOf = (request: Request) => {
+    const found = presented(request);
+    return found.ok ? found.tokens[0].sid : undefined;
+  };
+  const requesterOf = (request: Request) => {
+    const source = new NodeRequestSource(request, trust);
+    const [address, userAgent] = [source.address(), source.userAgent()];
+    const correlation = () => source.correlation();
+    return { address: () => address, userAgent: () => userAgent, correlation, adminName: undefined };
+  };
+
+  return {
+    current: currentOf,
+
+    async create(user, request): Promise<SignedIn> {
+      const wanted = wantedSession(config, deps, user, request);
+      if (wanted === undefined) return { ok: false, problem: "refused" };
+      const limit = limitOf(deps.limitPolicies(), wanted);
+      const created = await create(deps, wanted, requesterOf(request), currentOf(request), limit);
+      if (!created.ok) {
+        return { ok: false, problem: created.reason === "rate_limited" ? "too_many" : "too_many_sessions" };
+      }
+      const { refreshToken, secondsLeft, session, accessToken } = created;
+      return { ok: true, cookies: cookie.set(refreshToken, secondsLeft, session.sid, accessToken) };
+    },
+
+    async elevate(text, user, request) {
+      const sid = parseSessionId(text);
+      // Another user may have signed in here, or the session has ended.
+      if (sid === undefined || sid !== currentOf(request)) return false;
+      const found = await store.find(sid);
+      if (!found.ok || found.session.subject !== user.subject) return false;
+      // The provider need not report the time, and the user has just come from there.
+      const now = Math.floor(Date.now() / 1000);
+      const authentication = authenticationOf({ ...user, authTimeSeconds: user.authTimeSeconds ?? now });
+      const elevated = await elevate(deps, sid, authentication, true, requesterOf(request));
+      return elevated.ok;
+    },
+
+    async end(request) {
+      const found = presented(request);
+      if (!found.ok) return { subject: undefined, cookies: cookie.clear() };
+      const session = await store.find(found.tokens[0].sid);
+      const ended = await logoutByCookie(deps, found.tokens, requesterOf(request));
+      if (!ended.ok) return { subject: undefined, cookies: [] };
+      return { subject: session.ok ? session.session.subject : undefined, cookies: cookie.clear() };
+    },
+  };
+}
+
+/** Returns the session of a user; undefined if a session cannot have the claims of the user. */
+function wantedSession(config: Config, deps: Deps, user: User, request: Request) {
+  const { sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
+  const source = new NodeRequestSource(request, proxyTrust(config.trustProxy));
+  const client = {
+    userAgent: (source.userAgent() ?? "").slice(0, 512),
+    ipAddress: source.address() ?? "",
+    displayName: "",
+  };
+  try {
+    const wanted = {
+      subject: user.subject,
+      clientId: deps.audience,
+      audience: deps.audience,
+      claims: claimsOf(user.claims as JsonObject),
+      client,
+      ...{ idleTimeoutMs, absoluteLifetimeMs },
+      ...(isKnown(user) && { authentication: authenticationOf(user) }),
+      kind: "browser" as const,
+    };
+    requireAccessCookie(deps, wanted);
+    return wanted;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    deps.log.warn({ event: "sign_in_failed", reason: "claims" }, error.message);
+    return undefined;
+  }
+}
+
+const isKnown = ({ authTimeSeconds, methods, contextClass }: User) =>
+  authTimeSeconds !== undefined || methods.length > 0 || contextClass !== "";
+
+function authenticationOf({ authTimeSeconds = 0, methods, contextClass }: User): Authentication {
+  return { time: wallMs(authTimeSeconds * 1000), methods, contextClass };
+}

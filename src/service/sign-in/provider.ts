@@ -1,0 +1,183 @@
+/** Speaks with one OpenID Connect provider. openid-client does the protocol. */
+import { createPrivateKey } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import * as oidc from "openid-client";
+import type { ProviderSettings } from "../config/providers.ts";
+import { boundedFetch } from "./bounded-fetch.ts";
+import type { PendingLogin } from "./pending-logins.ts";
+import type { ProviderClaims } from "./user.ts";
+
+/** `unavailable`: the provider did not respond. `denied`: it did not authenticate the user. `invalid`: its response cannot be trusted. */
+export type ProviderFailure = {
+  readonly ok: false;
+  readonly reason: "unavailable" | "denied" | "used" | "invalid";
+  /** A code of the protocol, for the log. */
+  readonly code: string;
+};
+
+type Result<T> = ({ readonly ok: true } & T) | ProviderFailure;
+
+/** What a login asks the provider for, beyond the identity of the user. */
+export type Wishes = {
+  readonly prompt?: string;
+  readonly maxAgeSeconds?: number;
+  readonly acrValues?: readonly string[];
+};
+
+type Secrets = Pick<PendingLogin, "state" | "nonce" | "codeVerifier">;
+
+const TIMEOUT_SECONDS = 5;
+/** How long the provider's metadata is used, in ms. */
+const METADATA_AGE_MS = 3_600_000;
+
+export function createProvider(settings: ProviderSettings, redirectUri: string, clock: () => number) {
+  const configuration = createConfiguration(settings, clock);
+  return {
+    /** Returns the URL at which the user signs in, and the secrets with which the response is checked. */
+    begin: (wishes: Wishes): Promise<Result<{ readonly url: URL; readonly secrets: Secrets }>> =>
+      configuration()
+        .then((config) => begin(config, settings, redirectUri, wishes))
+        .catch(failureOf),
+
+    /** Exchanges the code in the query of a callback for the claims of the user. */
+    finish: (query: string, login: PendingLogin): Promise<Result<{ readonly claims: ProviderClaims }>> =>
+      configuration()
+        .then((config) => finish(config, settings, Object.assign(new URL(redirectUri), { search: query }), login))
+        .catch(failureOf),
+
+    /** Returns the URL at which the user signs out of the provider; undefined if there is none, or the provider does not respond. */
+    async signOutUrl(destination: string): Promise<URL | undefined> {
+      try {
+        const config = await configuration();
+        if (config.serverMetadata().end_session_endpoint === undefined) return undefined;
+        return oidc.buildEndSessionUrl(config, { post_logout_redirect_uri: destination });
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+/** Returns a function that reads the provider's metadata. If the provider does not respond, what was read earlier stays in use. */
+function createConfiguration(settings: ProviderSettings, clock: () => number): () => Promise<oidc.Configuration> {
+  const { issuer, clientId } = settings;
+  let known: { readonly config: oidc.Configuration; readonly at: number } | undefined;
+  let discovering: Promise<oidc.Configuration> | undefined;
+
+  async function discover(): Promise<oidc.Configuration> {
+    const insecure = issuer.startsWith("http:") ? [oidc.allowInsecureRequests] : [];
+    const execute = [oidc.enableNonRepudiationChecks, ...insecure];
+    const options = { execute, timeout: TIMEOUT_SECONDS, [oidc.customFetch]: boundedFetch };
+    const config = await oidc.discovery(new URL(issuer), clientId, {}, authenticationOf(settings), options);
+    known = { config, at: clock() };
+    return config;
+  }
+
+  return async () => {
+    if (known !== undefined && clock() - known.at < METADATA_AGE_MS) return known.config;
+    discovering ??= discover().finally(() => {
+      discovering = undefined;
+    });
+    return known === undefined ? discovering : discovering.catch((error) => known?.config ?? Promise.reject(error));
+  };
+}
+
+async function begin(
+  config: oidc.Configuration,
+  { scopes }: ProviderSettings,
+  redirectUri: string,
+  { prompt, maxAgeSeconds, acrValues }: Wishes,
+) {
+  const secrets = {
+    state: oidc.randomState(),
+    nonce: oidc.randomNonce(),
+    codeVerifier: oidc.randomPKCECodeVerifier(),
+  };
+  const parameters = {
+    redirect_uri: redirectUri,
+    scope: scopes.join(" "),
+    state: secrets.state,
+    nonce: secrets.nonce,
+    code_challenge: await oidc.calculatePKCECodeChallenge(secrets.codeVerifier),
+    code_challenge_method: "S256",
+    ...(prompt !== undefined && { prompt }),
+    ...(maxAgeSeconds !== undefined && { max_age: String(maxAgeSeconds) }),
+    ...(acrValues !== undefined && { acr_values: acrValues.join(" ") }),
+  };
+  const pushes = config.serverMetadata().pushed_authorization_request_endpoint !== undefined;
+  const url = pushes
+    ? await oidc.buildAuthorizationUrlWithPAR(config, parameters)
+    : oidc.buildAuthorizationUrl(config, parameters);
+  return { ok: true, url, secrets } as const;
+}
+
+async function finish(
+  config: oidc.Configuration,
+  { userinfo }: ProviderSettings,
+  callback: URL,
+  { state, nonce, codeVerifier, maxAgeSeconds }: PendingLogin,
+) {
+  const tokens = await oidc.authorizationCodeGrant(config, callback, {
+    expectedState: state,
+    expectedNonce: nonce,
+    pkceCodeVerifier: codeVerifier,
+    idTokenExpected: true,
+    ...(maxAgeSeconds !== undefined && { maxAge: maxAgeSeconds }),
+  });
+  const claims = tokens.claims();
+  if (claims === undefined) return { ok: false, reason: "invalid", code: "no_id_token" } as const;
+  if (!userinfo) return { ok: true, claims } as const;
+  const more = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
+  return { ok: true, claims: { ...more, ...claims } } as const;
+}
+
+/** Returns how the service authenticates at the provider. Secrets are read at each use, so that they can be replaced at any time. */
+function authenticationOf({ credential }: ProviderSettings): oidc.ClientAuth {
+  if (credential.kind === "none") return oidc.None();
+  return async (server, client, body, headers) => {
+    if (credential.kind === "key_file") {
+      const pem = await readFile(credential.path, "utf8");
+      const key = createPrivateKey(pem).toCryptoKey(KEY_PARAMETERS[credential.algorithm], false, ["sign"]);
+      return oidc.PrivateKeyJwt(key)(server, client, body, headers);
+    }
+    const secret = credential.kind === "secret" ? credential.secret : (await readFile(credential.path, "utf8")).trim();
+    // The default of OpenID Connect Discovery section 3 is client_secret_basic.
+    const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+    const authenticate = methods.includes("client_secret_basic") ? oidc.ClientSecretBasic : oidc.ClientSecretPost;
+    return authenticate(secret)(server, client, body, headers);
+  };
+}
+
+const KEY_PARAMETERS = {
+  ES256: { name: "ECDSA", namedCurve: "P-256" },
+  RS256: { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" },
+  PS256: { name: "RSA-PSS", hash: "SHA-256" },
+  EdDSA: { name: "Ed25519" },
+} as const;
+
+/** Errors with which a provider says that it cannot respond now (RFC 6749 section 4.1.2.1). */
+const OUTAGES: readonly string[] = ["server_error", "temporarily_unavailable"];
+
+function failureOf(error: unknown): ProviderFailure {
+  if (error instanceof oidc.AuthorizationResponseError) {
+    const code = shortCode(error.error);
+    return { ok: false, reason: OUTAGES.includes(code) ? "unavailable" : "denied", code };
+  }
+  if (error instanceof oidc.ResponseBodyError) {
+    if (error.status >= 500) return { ok: false, reason: "unavailable", code: `status_${error.status}` };
+    const code = shortCode(error.error);
+    return { ok: false, reason: code === "invalid_grant" ? "used" : "invalid", code };
+  }
+  if (error instanceof oidc.ClientError) {
+    const { code = "client_error", cause } = error;
+    const isOutage = code === "OAUTH_TIMEOUT" || (cause instanceof Response && cause.status >= 500);
+    return { ok: false, reason: isOutage ? "unavailable" : "invalid", code };
+  }
+  // fetch rejects with a TypeError if there is no connection, and timeouts are DOMExceptions.
+  if (error instanceof TypeError || error instanceof DOMException)
+    return { ok: false, reason: "unavailable", code: "network" };
+  return { ok: false, reason: "invalid", code: error instanceof Error ? error.name : "unknown" };
+}
+
+/** Returns a code that a provider or a browser has sent, without what a log should not contain. */
+const shortCode = (code: string) => code.replace(/[^\w.-]/g, "_").slice(0, 64);

@@ -1,0 +1,232 @@
+/**
+ * Serves sign-in: `/v1/auth/login` leads to a provider, `/v1/auth/callback` creates the session, `/v1/auth/sign-out` ends it. Browsers
+ * navigate to these routes, so they respond with redirects and pages. The service keeps nothing between two requests.
+ */
+import { type Request, type Response, type Route, respond } from "../../platform/listener/exchange.ts";
+import type { ProviderSettings } from "../config/providers.ts";
+import { createPages } from "./pages.ts";
+import { LOGIN, loginUrl, wishesOf } from "./parameters.ts";
+import { createPendingLogins, type PendingLogin } from "./pending-logins.ts";
+import { createProvider, type ProviderFailure } from "./provider.ts";
+import { type Reply, send, withCookie } from "./replies.ts";
+import { destinationOf } from "./return-to.ts";
+import { type User, userOf } from "./user.ts";
+
+export type SignedIn =
+  | { readonly ok: true; readonly cookies: readonly string[] }
+  | { readonly ok: false; readonly problem: "too_many" | "too_many_sessions" | "refused" };
+
+/** What sign-in needs of the service. Each function rejects if the store does not respond. */
+export interface SessionsOfBrowsers {
+  /** Returns the id of the browser's session, whether or not it is live. */
+  current(request: Request): string | undefined;
+  /** Creates a session, and ends the browser's former one in the same step. */
+  create(user: User, request: Request): Promise<SignedIn>;
+  /** Records that the user of a session has authenticated again; false if it is not a live session of that user. */
+  elevate(sid: string, user: User, request: Request): Promise<boolean>;
+  /** Ends the session of the browser. Returns its subject, if it was live, and the `Set-Cookie` values that remove the cookies. */
+  end(request: Request): Promise<{ readonly subject: string | undefined; readonly cookies: readonly string[] }>;
+}
+
+type Deps = {
+  /** The origin that browsers use. */
+  readonly origin: string;
+  readonly providers: () => readonly ProviderSettings[];
+  readonly sessions: SessionsOfBrowsers;
+  readonly seal: Parameters<typeof createPendingLogins>[0]["seal"];
+  /** Returns whether pages of another origin may use the service. */
+  readonly isAllowed: (origin: string) => boolean;
+  /** Returns whether another site led the browser to send the request. */
+  readonly isForeign: (request: Request) => boolean;
+  /** Returns whether requests are accepted, or refused because of overload. */
+  readonly accept: () => boolean;
+  /** A style sheet for the pages. */
+  readonly style: string | undefined;
+  /** Returns ms since the epoch. */
+  readonly clock: () => number;
+  readonly log: { warn(fields: object, message: string): void };
+  /** Called if the store does not respond, and for a bug. */
+  readonly onError: (error: unknown) => void;
+};
+
+const CALLBACK = "/v1/auth/callback";
+const SIGN_OUT = "/v1/auth/sign-out";
+/** How many providers of an earlier configuration are remembered with their metadata. */
+const MAX_KNOWN = 50;
+
+type Context = Deps & {
+  readonly pages: ReturnType<typeof createPages>;
+  readonly pending: ReturnType<typeof createPendingLogins>;
+  readonly providerOf: (settings: ProviderSettings) => ReturnType<typeof createProvider>;
+};
+
+export function createSignIn(deps: Deps): Route {
+  const { origin, seal, clock, onError } = deps;
+  const pages = createPages(deps.style);
+  const pending = createPendingLogins({ seal, clock, isSecure: origin.startsWith("https:") });
+  const context = { ...deps, pages, pending, providerOf: createProviders(deps) };
+
+  const handle = (request: Request, response: Response) => {
+    if (request.method !== "GET") {
+      const status = request.method === "OPTIONS" ? 204 : 405;
+      return respond(response, status, { allow: "GET, OPTIONS" });
+    }
+    serve(context, request)
+      .catch((error: unknown) => {
+        onError(error);
+        return pages.problem("unavailable", LOGIN);
+      })
+      .then((reply) => send(response, reply))
+      .catch(() => response.destroy());
+  };
+  return ({ url = "" }) => (isOwn(url) ? handle : undefined);
+}
+
+/**
+ * Returns a function that returns the provider of settings. If there are several providers, each has a callback of its own, so that the
+ * response of one cannot be taken for that of another (RFC 9700 section 4.4).
+ */
+function createProviders({ origin, providers, clock }: Deps): Context["providerOf"] {
+  // Settings are new objects after a change of the file, so nothing of the earlier ones stays in use.
+  const known = new Map<ProviderSettings, ReturnType<typeof createProvider>>();
+  return (settings) => {
+    const path = providers().length > 1 ? `${CALLBACK}/${settings.name}` : CALLBACK;
+    const provider = known.get(settings) ?? createProvider(settings, origin + path, clock);
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.set(settings, provider);
+    return provider;
+  };
+}
+
+async function serve(context: Context, request: Request): Promise<Reply> {
+  const { pages } = context;
+  const url = URL.parse(request.url ?? "", context.origin);
+  // A browser that loads a page before the user asks for it may neither sign the user in nor out.
+  if (url === null || request.headers["sec-purpose"] !== undefined) return pages.problem("bad_request");
+  const { pathname, search, searchParams } = url;
+  if (pathname === SIGN_OUT) return signOut(context, request, searchParams);
+  if (!context.accept()) return pages.problem("unavailable", request.url);
+  if (pathname === LOGIN) return login(context, request, searchParams);
+  return callback(context, request, pathname === CALLBACK ? undefined : pathname.slice(CALLBACK.length + 1), search);
+}
+
+function destination({ origin, isAllowed }: Context, query: URLSearchParams): string | undefined {
+  const [text = "/", ...others] = query.getAll("return_to");
+  return others.length > 0 ? undefined : destinationOf(text, origin, isAllowed);
+}
+
+async function login(context: Context, request: Request, query: URLSearchParams): Promise<Reply> {
+  const { pages, pending } = context;
+  const target = destination(context, query);
+  const wishes = wishesOf(query);
+  if (target === undefined || wishes === undefined) return pages.problem("bad_request");
+  const providers = context.providers();
+  const name = query.get("provider");
+  const only = name === null && providers.length === 1 ? providers[0] : undefined;
+  const settings = only ?? providers.find((one) => one.name === name);
+  if (settings === undefined) {
+    if (name !== null) return pages.problem("bad_request");
+    return pages.choice(providers.map((one) => ({ href: loginUrl(query, one.name), text: one.title })));
+  }
+  const begun = await context.providerOf(settings).begin(wishes);
+  if (!begun.ok) return failed(context, settings, begun, `${LOGIN}?${query}`);
+  const { maxAgeSeconds, acrValues } = wishes;
+  const isStepUp = maxAgeSeconds !== undefined || acrValues !== undefined;
+  const elevates = isStepUp ? context.sessions.current(request) : undefined;
+  const cookies = pending.begin(request.headers.cookie ?? "", {
+    provider: settings.name,
+    ...begun.secrets,
+    destination: target,
+    ...(maxAgeSeconds !== undefined && { maxAgeSeconds }),
+    ...(acrValues !== undefined && { acrValues }),
+    ...(elevates !== undefined && { elevates }),
+  });
+  if (cookies === undefined) return pages.problem("bad_request");
+  return { location: begun.url.href, cookies };
+}
+
+async function callback(context: Context, request: Request, name: string | undefined, search: string): Promise<Reply> {
+  const { pages, pending } = context;
+  const [state = "", ...others] = new URLSearchParams(search).getAll("state");
+  const found = others.length > 0 ? undefined : pending.find(request.headers.cookie ?? "", state);
+  if (found === undefined) return pages.problem("expired", LOGIN);
+  const reply = await complete(context, request, found, name, search).catch((error: unknown) => {
+    context.onError(error);
+    return pages.problem("unavailable", againUrl(found));
+  });
+  return withCookie(reply, pending.end(state));
+}
+
+async function complete(
+  context: Context,
+  request: Request,
+  found: PendingLogin,
+  name: string | undefined,
+  search: string,
+): Promise<Reply> {
+  const { pages } = context;
+  const providers = context.providers();
+  const settings = providers.find((one) => one.name === found.provider);
+  if (settings === undefined) return pages.problem("expired", LOGIN);
+  const again = againUrl(found);
+  if (name !== (providers.length > 1 ? settings.name : undefined)) {
+    return failed(context, settings, { ok: false, reason: "invalid", code: "other_provider" }, again);
+  }
+  const finished = await context.providerOf(settings).finish(search, found);
+  if (!finished.ok) return failed(context, settings, finished, again);
+  const prefixes = providers.map(({ subjectPrefix }) => subjectPrefix);
+  const mapped = userOf(settings, finished.claims, prefixes);
+  if (!mapped.ok) {
+    report(context, settings, `${mapped.reason}:${mapped.path}`);
+    return pages.problem("refused");
+  }
+  return signedIn(context, request, found, mapped.user);
+}
+
+async function signedIn(
+  { pages, sessions }: Context,
+  request: Request,
+  found: PendingLogin,
+  user: User,
+): Promise<Reply> {
+  const { destination: location, acrValues, elevates } = found;
+  // The resource server that wants a stronger sign-in would send the browser back at once, without end.
+  if (acrValues !== undefined && !acrValues.includes(user.contextClass)) return pages.problem("too_weak");
+  if (elevates !== undefined && (await sessions.elevate(elevates, user, request))) return { location, cookies: [] };
+  const created = await sessions.create(user, request);
+  if (created.ok) return { location, cookies: created.cookies };
+  return pages.problem(created.problem, created.problem === "refused" ? undefined : againUrl(found));
+}
+
+async function signOut(context: Context, request: Request, query: URLSearchParams): Promise<Reply> {
+  const target = destination(context, query);
+  if (target === undefined) return context.pages.problem("bad_request");
+  if (context.isForeign(request)) return context.pages.problem("foreign", "/");
+  const { subject, cookies } = await context.sessions.end(request);
+  const settings = subject === undefined ? undefined : providerOfSubject(context.providers(), subject);
+  const url = settings && (await context.providerOf(settings).signOutUrl(target));
+  return { location: url?.href ?? target, cookies };
+}
+
+function failed(context: Context, settings: ProviderSettings, failure: ProviderFailure, again: string): Reply {
+  report(context, settings, failure.code);
+  return context.pages.problem(failure.reason, again);
+}
+
+function report({ log }: Context, { name }: ProviderSettings, reason: string): void {
+  log.warn({ event: "sign_in_failed", provider: name, reason }, "sign_in_failed");
+}
+
+const againUrl = ({ destination: target, provider }: PendingLogin) =>
+  `${LOGIN}?${new URLSearchParams({ return_to: target, provider })}`;
+
+function isOwn(url: string): boolean {
+  const [path = ""] = url.split("?", 1);
+  return path === LOGIN || path === CALLBACK || path === SIGN_OUT || /^\/v1\/auth\/callback\/[a-z0-9-]+$/.test(path);
+}
+
+/** Returns the provider with the longest prefix that a subject has. */
+function providerOfSubject(providers: readonly ProviderSettings[], subject: string): ProviderSettings | undefined {
+  const matching = providers.filter(({ subjectPrefix }) => subject.startsWith(subjectPrefix));
+  return matching.sort((one, other) => other.subjectPrefix.length - one.subjectPrefix.length)[0];
+}

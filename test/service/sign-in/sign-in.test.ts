@@ -1,0 +1,320 @@
+/** Signs in by real providers, through processes of the service. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { decodeJwt } from "jose";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../../support/free-port.ts";
+import { openBrowser, startProvider } from "../../support/oidc-provider.ts";
+import { type Service, scratch, startService, waitFor } from "../../support/service.ts";
+import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
+
+let provider: Awaited<ReturnType<typeof startProvider>>;
+let other: typeof provider;
+let service: Service;
+/** A service with both providers. */
+let both: Service;
+let file: string;
+/** The port of a service that a test starts. */
+let third: number;
+const SECRET = "a secret of the client, which is long";
+
+function clientOf(origins: readonly string[], names: readonly string[]) {
+  return {
+    client_id: "app",
+    client_secret: SECRET,
+    redirect_uris: origins.flatMap((one) => names.map((name) => `${one}/v1/auth/callback${name}`)),
+    post_logout_redirect_uris: origins.map((one) => `${one}/`),
+  };
+}
+
+beforeAll(async () => {
+  const [port, second] = [await freePort(), await freePort()];
+  const origins = [port, second].map((one) => `http://127.0.0.1:${one}`);
+  const claims = { openid: ["sub"], email: ["email", "email_verified"] };
+  const findAccount = (_: unknown, id: string) => ({
+    accountId: id,
+    claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: id !== "mallory" }),
+  });
+  const settings = { claims, findAccount, conformIdTokenClaims: false, acrValues: ["gold"] };
+  provider = await startProvider({ ...settings, clients: [clientOf(origins, ["", "/first"])] });
+  third = await freePort();
+  const all = [...origins, `http://127.0.0.1:${third}`];
+  other = await startProvider({ ...settings, clients: [clientOf(all, ["", "/second"])] });
+  const secretFile = join(scratch(), "secret");
+  writeFileSync(secretFile, `${SECRET}\n`);
+  file = join(scratch(), "providers.json");
+  const entry = (name: string, { issuer }: typeof provider) => ({
+    ...{ name, title: `The ${name}`, issuer, client_id: "app", client_secret_file: secretFile, scopes: ["email"] },
+    ...{ claims: { email: "email" }, require: { email_verified: true } },
+  });
+  writeFileSync(file, JSON.stringify({ providers: [entry("first", provider), entry("second", other)] }));
+  const env = { OIDC_ISSUER: provider.issuer, OIDC_CLIENT_ID: "app", OIDC_CLIENT_SECRET_FILE: secretFile };
+  [service, both] = await Promise.all([
+    startService({ ...env, PORT: String(port) }),
+    startService({ SIGN_IN_PROVIDERS_FILE: file, PORT: String(second) }),
+  ]);
+});
+afterAll(async () => {
+  await service?.stop();
+  await both?.stop();
+  provider?.stop();
+  other?.stop();
+});
+
+const loginAt = ({ publicUrl }: Service, query = "") => `${publicUrl}/v1/auth/login?return_to=/healthz${query}`;
+
+async function sessionsOf(at: Service, subject: string) {
+  const caller = openAdmin(at);
+  const { sessions } = message(await caller.call(admin.listSessions, { subject }, bearer(at.adminToken)));
+  caller.close();
+  return sessions;
+}
+
+async function claimsOf({ jar }: ReturnType<typeof openBrowser>, at: Service) {
+  const cookie = `refresh_token=${jar.get("refresh_token")}`;
+  const response = await fetch(`${at.publicUrl}/v1/auth/refresh`, { method: "POST", headers: { cookie } });
+  const { data } = (await response.json()) as { data: { accessToken: string } };
+  for (const one of response.headers.getSetCookie()) {
+    const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(one) ?? [];
+    jar.set(name, value);
+  }
+  return decodeJwt(data.accessToken);
+}
+
+const loginsOf = ({ jar }: ReturnType<typeof openBrowser>) =>
+  [...jar.keys()].filter((name) => name.startsWith("login-"));
+
+describe("one provider", () => {
+  test("a login ends at its destination with a session of the user", async () => {
+    const browser = openBrowser();
+    const end = await browser.signIn(loginAt(service), "alice");
+    expect(end).toMatchObject({ url: `${service.publicUrl}/healthz`, status: 200 });
+    expect(loginsOf(browser)).toEqual([]);
+    const [session] = await sessionsOf(service, "alice");
+    expect(session?.client).toMatchObject({ userAgent: "a browser", ipAddress: "127.0.0.1" });
+    expect(await claimsOf(browser, service)).toMatchObject({ sub: "alice", sid: session?.sessionId });
+  });
+
+  test("another login replaces the session of the browser", async () => {
+    const browser = openBrowser();
+    await browser.signIn(loginAt(service), "bob");
+    await browser.signIn(loginAt(service), "bob");
+    expect(await sessionsOf(service, "bob")).toHaveLength(1);
+  });
+
+  test("a second authentication elevates the same session", async () => {
+    const browser = openBrowser();
+    await browser.signIn(loginAt(service), "carol");
+    const before = await claimsOf(browser, service);
+    const end = await browser.signIn(loginAt(service, "&prompt=login&max_age=0"), "carol");
+    expect(end.status).toBe(200);
+    const after = await claimsOf(browser, service);
+    expect(after.sid).toBe(before.sid);
+    expect(after.auth_time).toBeGreaterThanOrEqual(Number(before.auth_time ?? 0));
+  });
+
+  test("a second authentication as another user is a new session", async () => {
+    const browser = openBrowser();
+    await browser.signIn(loginAt(service), "carl");
+    browser.jar.delete("_session");
+    await browser.signIn(loginAt(service, "&prompt=login&max_age=0"), "dora");
+    expect(await claimsOf(browser, service)).toMatchObject({ sub: "dora" });
+    expect(await sessionsOf(service, "carl")).toEqual([]);
+  });
+
+  test("a provider that does not satisfy acr_values leads to a page, not to another login", async () => {
+    const browser = openBrowser();
+    const end = await browser.signIn(loginAt(service, "&acr_values=gold"), "erin");
+    expect(end).toMatchObject({ status: 403 });
+    expect(end.text).toContain("A stronger sign-in is needed");
+    expect(await sessionsOf(service, "erin")).toEqual([]);
+  });
+
+  test("sign-out ends the session, and then that of the provider", async () => {
+    const browser = openBrowser();
+    await browser.signIn(loginAt(service), "frank");
+    const end = await browser.send(`${service.publicUrl}/v1/auth/sign-out`);
+    expect(end.url).toMatch(`${provider.issuer}/session/end`);
+    expect(browser.jar.has("refresh_token")).toBe(false);
+    expect(await sessionsOf(service, "frank")).toEqual([]);
+  });
+
+  test("another site cannot sign a user out", async () => {
+    const browser = openBrowser();
+    await browser.signIn(loginAt(service), "grace");
+    const url = `${service.publicUrl}/v1/auth/sign-out`;
+    for (const header of [{ "sec-fetch-site": "cross-site" }, { "sec-purpose": "prefetch" }]) {
+      expect((await browser.send(url, undefined, header)).status).toBeGreaterThanOrEqual(400);
+    }
+    expect(await sessionsOf(service, "grace")).toHaveLength(1);
+  });
+
+  test("a destination elsewhere is refused before the provider is asked", async () => {
+    for (const path of ["login", "sign-out"]) {
+      const url = `${service.publicUrl}/v1/auth/${path}?return_to=//evil.example`;
+      expect(await openBrowser().send(url)).toMatchObject({ status: 400, url });
+    }
+    const twice = await openBrowser().send(loginAt(service, "&return_to=/other"));
+    expect(twice.status).toBe(400);
+  });
+
+  test("pages have a strict policy and no script", async () => {
+    const { headers, text } = await openBrowser().send(loginAt(service, "&prompt=unknown"));
+    expect(headers.get("content-security-policy")).toMatch(/^default-src 'none'; style-src 'sha256-/);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(text).not.toContain("<script");
+  });
+
+  test("requests that only look change nothing", async () => {
+    const head = await fetch(loginAt(service), { method: "HEAD", redirect: "manual" });
+    expect([head.status, head.headers.get("allow")]).toEqual([405, "GET, OPTIONS"]);
+  });
+});
+
+describe("attacks", () => {
+  /** Signs in, but keeps the URL of the callback instead of following it. */
+  async function callbackUrl(browser: ReturnType<typeof openBrowser>, at: Service, name: string, query = "") {
+    let caught = "";
+    const { send } = browser;
+    const page = await send(loginAt(at, query));
+    const [, action = ""] = /action="([^"]+)"/.exec(page.text) ?? [];
+    const saved = new Map([...browser.jar].filter(([key]) => key.startsWith("login-")));
+    for (const key of saved.keys()) browser.jar.delete(key);
+    const consent = await send(action, { prompt: "login", login: name, password: "any" });
+    const [, next = ""] = /action="([^"]+)"/.exec(consent.text) ?? [];
+    const end = await send(next, { prompt: "consent" });
+    caught = end.url;
+    expect(end.status).toBe(400);
+    return { url: caught, saved };
+  }
+
+  test("a callback of another browser creates no session", async () => {
+    const { url } = await callbackUrl(openBrowser(), service, "mia");
+    const victim = openBrowser();
+    await victim.send(loginAt(service));
+    const end = await victim.send(url);
+    expect(end).toMatchObject({ status: 400 });
+    expect(victim.jar.has("refresh_token")).toBe(false);
+    expect(await sessionsOf(service, "mia")).toEqual([]);
+  });
+
+  test("a code that is put into the login of another browser is refused", async () => {
+    const { url } = await callbackUrl(openBrowser(), service, "nora");
+    const attacker = openBrowser();
+    const own = await callbackUrl(attacker, service, "olaf");
+    for (const [name, value] of own.saved) attacker.jar.set(name, value);
+    const injected = new URL(own.url);
+    injected.searchParams.set("code", new URL(url).searchParams.get("code") ?? "");
+    expect((await attacker.send(injected.href)).status).toBe(400);
+    expect(await sessionsOf(service, "nora")).toEqual([]);
+    expect(await sessionsOf(service, "olaf")).toEqual([]);
+  });
+
+  test("a callback that comes twice creates one session", async () => {
+    const browser = openBrowser();
+    const { url, saved } = await callbackUrl(browser, service, "pia");
+    const results = [];
+    for (let time = 0; time < 2; time++) {
+      for (const [name, value] of saved) browser.jar.set(name, value);
+      results.push((await browser.send(url)).status);
+    }
+    expect(results).toEqual([200, 400]);
+    expect(await sessionsOf(service, "pia")).toHaveLength(1);
+  });
+
+  test("a changed, copied or planted cookie is refused", async () => {
+    const browser = openBrowser();
+    const { url, saved } = await callbackUrl(browser, service, "quin");
+    const [[name, value] = ["", ""]] = saved;
+    const middle = value.length >> 1;
+    const changed = value.slice(0, middle) + (value[middle] === "A" ? "B" : "A") + value.slice(middle + 1);
+    for (const cookie of [
+      `${name}=${changed}`,
+      `${name}=`,
+      `login-${"a".repeat(16)}=${value}`,
+      `${name}=${value}; ${name}=x`,
+    ]) {
+      const response = await fetch(url, { headers: { cookie }, redirect: "manual" });
+      expect([response.status, response.headers.get("location")]).toEqual([400, null]);
+    }
+    expect(await sessionsOf(service, "quin")).toEqual([]);
+  });
+
+  test("a response of one provider is not taken for that of another", async () => {
+    const browser = openBrowser();
+    const { url, saved } = await callbackUrl(browser, both, "rosa", "&provider=first");
+    for (const mixed of [url.replace("/first", "/second"), url.replace("/first", ""), `${url}&iss=x`]) {
+      for (const [name, value] of saved) browser.jar.set(name, value);
+      expect((await browser.send(mixed)).status).toBe(403);
+    }
+    expect(await sessionsOf(both, "first:rosa")).toEqual([]);
+  });
+
+  test("a browser keeps four logins in progress, the newest", async () => {
+    const browser = openBrowser();
+    for (let tab = 0; tab < 6; tab++) await browser.send(loginAt(service));
+    expect(loginsOf(browser)).toHaveLength(4);
+  });
+
+  test("oversized parameters are refused", async () => {
+    for (const query of [
+      `&acr_values=${"a".repeat(256)}`,
+      "&max_age=1e9",
+      "&max_age=-1",
+      `&provider=${"a".repeat(9_000)}`,
+    ]) {
+      expect((await openBrowser().send(loginAt(service, query))).status).toBe(400);
+    }
+    const state = await fetch(`${service.publicUrl}/v1/auth/callback?state=${"a".repeat(9_000)}&code=x`);
+    expect(state.status).toBe(400);
+  });
+});
+
+describe("several providers", () => {
+  test("the user chooses one, and subjects are apart", async () => {
+    const browser = openBrowser();
+    const choice = await browser.send(loginAt(both));
+    expect(choice.status).toBe(200);
+    const links = [...choice.text.matchAll(/href="([^"]+)"/g)].map(([, href = ""]) => href.replaceAll("&#38;", "&"));
+    expect(links).toHaveLength(2);
+    expect(choice.text).toContain("The second");
+    const end = await browser.signIn(new URL(links[1] ?? "", both.publicUrl).href, "alice");
+    expect(end).toMatchObject({ url: `${both.publicUrl}/healthz`, status: 200 });
+    expect(await claimsOf(browser, both)).toMatchObject({ sub: "second:alice", email: "alice@example.com" });
+  });
+
+  test("a user whose claims do not satisfy the requirements gets a page and no session", async () => {
+    const end = await openBrowser().signIn(loginAt(both, "&provider=first"), "mallory");
+    expect(end.status).toBe(403);
+    expect(end.text).toContain("You have no access");
+    expect(await sessionsOf(both, "first:mallory")).toEqual([]);
+    await waitFor(both, () => both.stderr().includes("requirement:email_verified") || undefined);
+  });
+});
+
+test("a provider that is down is a page with 503, and works again afterwards", async () => {
+  other.setDown(true);
+  const fresh = await startService({
+    PORT: String(third),
+    OIDC_ISSUER: other.issuer,
+    OIDC_CLIENT_ID: "app",
+    OIDC_CLIENT_SECRET: SECRET,
+  });
+  const down = await openBrowser().send(`${fresh.publicUrl}/v1/auth/login`);
+  expect([down.status, down.headers.get("retry-after")]).toEqual([503, "5"]);
+  other.setDown(false);
+  const up = await fetch(`${fresh.publicUrl}/v1/auth/login`, { redirect: "manual" });
+  expect(up.status).toBe(303);
+  expect(up.headers.get("location")).toMatch(other.issuer);
+  await fresh.stop();
+});
+
+test("a changed file is in force at once, and a broken one changes nothing", async () => {
+  const { providers } = JSON.parse(readFileSync(file, "utf8"));
+  writeFileSync(file, "{}");
+  await waitFor(both, () => both.stderr().includes("sign_in_providers_refused") || undefined);
+  expect((await openBrowser().send(loginAt(both))).text).toContain("The second");
+  writeFileSync(file, JSON.stringify({ providers: [providers[0], { ...providers[1], title: "Another name" }] }));
+  await waitFor(both, () => both.stderr().includes("sign_in_providers_changed") || undefined);
+  expect((await openBrowser().send(loginAt(both))).text).toContain("Another name");
+});
