@@ -123,3 +123,19 @@ test("a destination has at most 1,024 characters", () => {
   expect(destination(`/${"a".repeat(1023)}`)).toBeDefined();
   expect(destination(`/${"a".repeat(1024)}`)).toBeUndefined();
 });
+
+test.each([
+  "",
+  "orders",
+  "?x",
+  "/a\\b",
+  "/a\tb",
+  "/a b",
+  "/caf\u00e9",
+  "https://evil.example@app.example.com/",
+  "https://:x@app.example.com/",
+  "https://docs.example.com:8443/",
+  "http://app.example.com/",
+])("%j is refused", (text) => {
+  expect(destination(text)).toBeUndefined();
+});

@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { SettingsFileFault } from "../../../src/service/config/file-members.ts";
+import { parseProviders } from "../../../src/service/config/providers.ts";
+
+const ONE = { name: "staff", issuer: "https://login.example.com", client_id: "app" };
+const OTHER = { ...ONE, name: "guests" };
+const parse = (...providers: unknown[]) => parseProviders(JSON.stringify({ providers }));
+
+test("one provider has no prefix, several have their names", () => {
+  expect(parse(ONE)).toMatchObject([
+    { title: "staff", subjectPrefix: "", scopes: ["openid"], credential: { kind: "none" } },
+  ]);
+  expect(parse(ONE, OTHER).map(({ subjectPrefix }) => subjectPrefix)).toEqual(["staff:", "guests:"]);
+  expect(parse({ ...ONE, subject_prefix: "" }, OTHER)[0]?.subjectPrefix).toBe("");
+});
+
+test("requirements are texts, lists of texts, and truth values", () => {
+  const require = { hd: "example.com", groups: ["a", "b"], email_verified: true };
+  expect(parse({ ...ONE, require })[0]?.require).toEqual({
+    hd: ["example.com"],
+    groups: ["a", "b"],
+    email_verified: [true],
+  });
+});
+
+describe("refuses, by place and without the value", () => {
+  test.each([
+    ["providers: is empty", []],
+    ['the entry has "client"', [{ ...ONE, client: "x" }], 'providers[0]: "client" is not known'],
+    ["providers[0].name: must be 1 to 32", [{ ...ONE, name: "A b" }]],
+    ["providers[0].issuer: must be an https URL", [{ ...ONE, issuer: "http://login.example.com" }]],
+    ["providers[0].client_id: is required", [{ ...ONE, client_id: undefined }]],
+    ["providers[0].userinfo: must be true or false", [{ ...ONE, userinfo: "yes" }]],
+    ["providers[0].scopes[0]: is not a scope", [{ ...ONE, scopes: ["a b"] }]],
+    ["providers[0].private_key_algorithm: must be one of", [{ ...ONE, private_key_algorithm: "HS256" }]],
+    ["has both client_secret_file", [{ ...ONE, client_secret_file: "/a", private_key_file: "/b" }]],
+    ["providers[1].name: is there twice", [ONE, ONE]],
+    [
+      "providers[1].subject_prefix: is there twice",
+      [
+        { ...ONE, subject_prefix: "" },
+        { ...OTHER, subject_prefix: "" },
+      ],
+    ],
+    ["providers[0].claims: must be an object", [{ ...ONE, claims: ["email"] }]],
+    ["providers[0].require.hd: must be a text", [{ ...ONE, require: { hd: 1 } }]],
+  ])("%s", (name, providers, fault = name) => {
+    expect(() => parse(...providers)).toThrow(SettingsFileFault);
+    expect(() => parse(...providers)).toThrow(fault);
+  });
+});
