@@ -4,5 +4,7 @@ import { loadSettingsFile, type SettingsFile } from "./settings-file.ts";
 
 export type ProvidersFile = SettingsFile<readonly ProviderSettings[]>;
 
-/** @throws SettingsFileFault if the file cannot be used */
-export const loadProviders = (path: string): Promise<ProvidersFile> => loadSettingsFile(path, parseProviders);
+/** @param reserved names of claims that a session may not have @throws SettingsFileFault if the file cannot be used */
+export function loadProviders(path: string, reserved: readonly string[]): Promise<ProvidersFile> {
+  return loadSettingsFile(path, (text) => parseProviders(text, reserved));
+}

@@ -59,8 +59,8 @@ const KNOWN = [
   ...["scopes", "userinfo", "subject_prefix", "claims", "require"],
 ];
 
-/** Reads `{"providers":[{"name":…,"issuer":…,"client_id":…}]}`. @throws SettingsFileFault */
-export function parseProviders(text: string): readonly ProviderSettings[] {
+/** Reads `{"providers":[{"name":…,"issuer":…,"client_id":…}]}`. @param reserved names that `claims` may not have @throws SettingsFileFault */
+export function parseProviders(text: string, reserved: readonly string[] = []): readonly ProviderSettings[] {
   const { providers } = membersOf("the file", parseJson(text), ["providers"]);
   const isOnly = Array.isArray(providers) && providers.length === 1;
   const parsed = listOf("providers", providers, (at, value) => parseProvider(at, value, isOnly));
@@ -71,6 +71,10 @@ export function parseProviders(text: string): readonly ProviderSettings[] {
     const twice = values.findIndex((value, index) => values.indexOf(value) !== index);
     const name = member === "name" ? "name" : "subject_prefix";
     if (twice !== -1) throw new SettingsFileFault(`providers[${twice}].${name}: is there twice`);
+  }
+  for (const [index, { claims }] of parsed.entries()) {
+    const taken = Object.keys(claims).find((name) => reserved.includes(name));
+    if (taken !== undefined) fault(`providers[${index}].claims.${taken}`, "is set by the service");
   }
   return parsed;
 }

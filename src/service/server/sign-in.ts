@@ -15,6 +15,7 @@ import type { Logger } from "../observability/logger.ts";
 import { elevate } from "../session/admin/admin.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
+import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
 import { logoutByCookie } from "../session/endings/owner.ts";
 import { ServiceError } from "../session/errors.ts";
 import { type Authentication, parseSessionId } from "../session/model.ts";
@@ -38,7 +39,9 @@ export async function loadSignIn(config: Config): Promise<LoadedSignIn | undefin
   const providers =
     path === undefined
       ? withoutFile(provider === undefined ? [] : [provider])
-      : await loadProviders(path).catch(refusing("SIGN_IN_PROVIDERS_FILE"));
+      : await loadProviders(path, [...RESERVED_CLAIMS, ...AUTHENTICATION_CLAIMS]).catch(
+          refusing("SIGN_IN_PROVIDERS_FILE"),
+        );
   return { ...(await import("../sign-in/sign-in.ts")), providers };
 }
 

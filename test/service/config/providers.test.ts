@@ -23,6 +23,11 @@ test("requirements are texts, lists of texts, and truth values", () => {
   });
 });
 
+test("a claim that the service sets is refused", () => {
+  const text = JSON.stringify({ providers: [{ ...ONE, claims: { sid: "sid" } }] });
+  expect(() => parseProviders(text, ["sid"])).toThrow("providers[0].claims.sid: is set by the service");
+});
+
 describe("refuses, by place and without the value", () => {
   test.each([
     ["providers: is empty", []],

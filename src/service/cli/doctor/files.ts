@@ -9,6 +9,7 @@ import { SettingsFileFault } from "../../config/file-members.ts";
 import { isLoopback } from "../../config/loopback.ts";
 import { loadSessionPolicies } from "../../config/policies-file.ts";
 import { loadProviders } from "../../config/providers-file.ts";
+import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../../session/claims.ts";
 import { loadAdminAccess } from "../../tokens/admin-access.ts";
 import { AdminTokensFault } from "../../tokens/admin-entries.ts";
 import type { Report } from "./finding.ts";
@@ -70,7 +71,7 @@ export async function checkProviders(report: Report, config: Config): Promise<vo
   const path = config.signInProvidersFile;
   if (path === undefined) return;
   try {
-    const { current } = await loadProviders(path);
+    const { current } = await loadProviders(path, [...RESERVED_CLAIMS, ...AUTHENTICATION_CLAIMS]);
     report.ok(`SIGN_IN_PROVIDERS_FILE: ${path} is valid, providers: ${current.map(({ name }) => name).join(", ")}`);
   } catch (error) {
     if (!(error instanceof SettingsFileFault)) throw error;

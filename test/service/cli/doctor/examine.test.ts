@@ -111,6 +111,17 @@ describe("files", () => {
     expect(await problems({ ADMIN_TOKENS_FILE })).toEqual([expect.stringContaining("mode 666")]);
   });
 
+  test("a broken SIGN_IN_PROVIDERS_FILE is a fault", async () => {
+    const SIGN_IN_PROVIDERS_FILE = join(scratch(), "providers.json");
+    const provider = { name: "staff", issuer: "https://login.example.com", client_id: "app" };
+    writeFileSync(SIGN_IN_PROVIDERS_FILE, JSON.stringify({ providers: [provider] }));
+    expect(await problems({ SIGN_IN_PROVIDERS_FILE })).toEqual([]);
+    writeFileSync(SIGN_IN_PROVIDERS_FILE, JSON.stringify({ providers: [{ ...provider, claims: { sid: "sid" } }] }));
+    expect(await problems({ SIGN_IN_PROVIDERS_FILE })).toEqual([
+      `fault files: SIGN_IN_PROVIDERS_FILE: ${SIGN_IN_PROVIDERS_FILE}: providers[0].claims.sid: is set by the service`,
+    ]);
+  });
+
   test("a broken SESSION_POLICIES_FILE is a fault", async () => {
     const SESSION_POLICIES_FILE = join(scratch(), "policies.json");
     writeFileSync(SESSION_POLICIES_FILE, '{"limits":[]}');
