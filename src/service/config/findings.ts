@@ -32,6 +32,7 @@ export function configFindings(env: Environment, config?: Config): readonly Conf
     ...shortDeviceLife(config),
     ...withoutEffect(env, config),
     ...migrationFindings(config),
+    ...strictCookie(config),
     ...browserFindings(config),
   ];
 }
@@ -48,6 +49,14 @@ function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): readonl
   if (!deviceBinding || deviceSessionTtlMs > MIN_DEVICE_COOKIE_MS) return [];
   const found = "DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh";
   return [warning(found, "set it to more than 100s")];
+}
+
+/** A provider leads the browser back from another site, and browsers then send no cookie with SameSite=Strict. */
+function strictCookie({ signInProvider, signInProvidersFile, cookie }: Config): readonly ConfigFinding[] {
+  const signsIn = signInProvider !== undefined || signInProvidersFile !== undefined;
+  if (!signsIn || cookie.sameSite !== "Strict") return [];
+  const found = "COOKIE_SAMESITE=Strict: a sign-in at a provider neither replaces nor elevates the browser's session";
+  return [warning(found, "set COOKIE_SAMESITE=Lax")];
 }
 
 /** A variable, the setting that it needs in order to have an effect, and whether the configuration has that setting. */

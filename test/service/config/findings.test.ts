@@ -94,6 +94,10 @@ test.each<[string, Record<string, string>]>([
   ["DEVICE_SESSION_TTL has no effect", { DEVICE_SESSION_TTL: "10m" }],
   ["REDIS_COMMAND_TIMEOUT has no effect", { REDIS_COMMAND_TIMEOUT: "1s" }],
   ["DPOP_NONCES has no effect", { OAUTH_ENDPOINTS: "off", DPOP_NONCES: "on" }],
+  [
+    "COOKIE_SAMESITE=Strict: a sign-in at a provider",
+    { COOKIE_SAMESITE: "Strict", OIDC_ISSUER: "https://login.example.com", OIDC_CLIENT_ID: "app" },
+  ],
   ["MIGRATE_URL has no effect without MIGRATE_COOKIES", { MIGRATE_URL: "http://app.internal/migrate" }],
   ["MIGRATE_COOKIES has no effect without MIGRATE_URL", { MIGRATE_COOKIES: "connect.sid" }],
   ["MIGRATE_URL: old cookies", { MIGRATE_COOKIES: "connect.sid", MIGRATE_URL: "http://app.example.com/migrate" }],
