@@ -70,7 +70,7 @@ test("with values of one's own it is valid, under the name of the release", () =
 test("its configuration takes every variable that holds no secret", () => {
   const schema = JSON.parse(readFileSync(`${CHART}/values.schema.json`, "utf8"));
   const [, own] = schema.properties.config.propertyNames.anyOf;
-  const secrets = ["REDIS_URL", "REDIS_SENTINEL_PASSWORD", "ADMIN_TOKENS"];
+  const secrets = ["REDIS_URL", "REDIS_SENTINEL_PASSWORD", "ADMIN_TOKENS", "OIDC_CLIENT_SECRET"];
   const names = [...configVariables().keys()].filter((name) => !name.startsWith("OTEL_") && !secrets.includes(name));
   expect(own.enum).toEqual(names.toSorted());
 });

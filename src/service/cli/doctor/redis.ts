@@ -97,7 +97,7 @@ function writesRemedy(refusal: string): string {
   return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/tasks/operations.md#redis-is-down)";
 }
 
-const CAPACITY = "docs/why/performance.md#capacity";
+const CAPACITY = "docs/why/capacity.md";
 const FREE_SPACE = "free space on its disk; its log has the reason";
 
 type Field = (name: string) => string;

@@ -343,7 +343,7 @@ describe("Redis", () => {
     expect(await problems(env)).toContainEqual(scarce);
     await server.admin.config("SET", "maxmemory", String(Math.floor(used * 0.5)));
     expect(await problems(env)).toEqual([expect.stringMatching(/^fault redis: \S+ takes no writes \(OOM /)]);
-    expect(await remediesOf(env)).toEqual(["raise maxmemory (docs/why/performance.md#capacity)"]);
+    expect(await remediesOf(env)).toEqual(["raise maxmemory (docs/why/capacity.md)"]);
   });
 
   test("that could not write its last snapshot", async () => {
