@@ -85,6 +85,8 @@ async function startThere(build: () => Promise<readonly [string, ...string[]]>, 
 function logOutBeside(): void {
   const underWay = new Set<Promise<unknown>>();
   let [isOver, count] = [false, 0];
+  // If the measurement is killed, nobody sends that message.
+  process.on("disconnect", () => process.exit());
   process.on("message", async (order: Order) => {
     const startedAt = performance.now();
     isOver = order === "stop";
