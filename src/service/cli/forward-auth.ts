@@ -1,5 +1,7 @@
 /** Runs `session-service forward-auth`, which gateways ask whether a request may pass, until the process receives a signal to stop. */
 import type { Command } from "commander";
+import type { TokenVerifier } from "../../server/user.ts";
+import { duration, SECOND_MS } from "../config/values.ts";
 import { addConnectionOptions, CONNECTION_HELP, type ConnectionOptions } from "./admin-api/options.ts";
 import { CALL_EXIT_CODES, type Context, usageError } from "./context.ts";
 import { logOf, parsePort, serveUntilSignal } from "./serving.ts";
@@ -18,14 +20,21 @@ export function addForwardAuthCommand(program: Command, context: Context): void 
       "a public name under which /metrics is scraped, besides addresses and private names",
     )
     .option("--cookie <name>", "a cookie with the access token, for requests without Authorization")
-    .option("--origin <url...>", "where clients reach the gateway, for tokens that are bound to a key (DPoP)")
+    .option("--refresh <url>", "the public API: cookies that expire are renewed there during the check")
+    .option("--refresh-cookie <name>", "the cookie with the refresh token", "refresh_token")
+    .option("--reuse-interval <duration>", "the REUSE_INTERVAL of the service", "10s")
+    .option("--sign-in <url>", "where pages lead that need a session, such as https://app.example.com/v1/auth/login")
+    .option(
+      "--origin <url...>",
+      "where clients reach the gateway: for tokens that are bound to a key (DPoP), and --sign-in",
+    )
     .option("--device-bound", "accept only sessions that are bound to a device key")
     .option("--refuse", "503 while the feed is older than 5 s, instead of asking the service about each token")
     .addHelpText(
       "after",
       `\nA gateway sends the headers of a request to /check, or asks over gRPC (envoy.service.auth.v3), and gets
 200 with X-Auth-Subject, X-Auth-Session, X-Auth-Client and X-Auth-Claims; 401 with WWW-Authenticate; or 503 if it
-cannot be decided now. /readyz, /livez and /metrics are for those who run it.
+cannot be decided now. nginx sends them to /auth-request. /readyz, /livez and /metrics are for those who run it.
 The admin token needs the scopes watch and introspect. SIGTERM drains and ends it.
 
 ${CONNECTION_HELP}
@@ -41,6 +50,10 @@ type ForwardAuthOptions = ConnectionOptions & {
   readonly port: string;
   readonly metricsHost?: readonly string[];
   readonly cookie?: string;
+  readonly refresh?: string;
+  readonly refreshCookie: string;
+  readonly reuseInterval: string;
+  readonly signIn?: string;
   readonly origin?: readonly string[];
   readonly deviceBound?: boolean;
   readonly refuse?: boolean;
@@ -60,6 +73,8 @@ async function forwardAuth(context: Context, options: ForwardAuthOptions): Promi
   const issuer = options.issuer ?? context.env.ISSUER;
   if (issuer === undefined) throw usageError("--issuer or ISSUER is needed");
   const log = logOf(context);
+  const origins = options.origin?.map(parseOrigin) ?? [];
+  const openBrowsers = await browsersOf(options, origins);
   const verifier = createVerifier({
     issuer,
     audience: options.audience ?? issuer,
@@ -80,7 +95,8 @@ async function forwardAuth(context: Context, options: ForwardAuthOptions): Promi
       port: parsePort(options.port),
       metricsHosts: options.metricsHost,
       cookie: options.cookie,
-      origins: options.origin?.map(parseOrigin),
+      origins,
+      browsers: openBrowsers?.(verifier),
       maxStalenessMs: MAX_STALENESS_MS,
       onBug: (error) => log({ event: "bug", error }),
     });
@@ -88,6 +104,39 @@ async function forwardAuth(context: Context, options: ForwardAuthOptions): Promi
   } finally {
     verifier.close();
   }
+}
+
+/** Returns the function that decides about requests of browsers; undefined without `--refresh`. Its modules are loaded only with it. */
+async function browsersOf(options: ForwardAuthOptions, origins: readonly string[]) {
+  const { refresh, signIn, refreshCookie, cookie: accessCookie = "access_token" } = options;
+  if (refresh === undefined) {
+    if (signIn !== undefined)
+      throw usageError("--sign-in needs --refresh: otherwise users sign in for each access token");
+    return undefined;
+  }
+  const service = parseUrl("--refresh", refresh).href;
+  const page = signIn === undefined ? undefined : parseUrl("--sign-in", signIn).href;
+  const reuseIntervalMs = parseInterval(options.reuseInterval);
+  const { createServerSessions } = await import("../../server/sessions.ts");
+  const { createBrowserCheck } = await import("../forward-auth/browsers.ts");
+  const { createSignIn } = await import("../forward-auth/sign-in.ts");
+  return (verifier: TokenVerifier) =>
+    createBrowserCheck({
+      sessions: createServerSessions({ service, verifier, accessCookie, refreshCookie, reuseIntervalMs }),
+      signIn: page === undefined ? undefined : createSignIn(page, origins),
+    });
+}
+
+function parseInterval(text: string): number {
+  const parsed = duration(0, 300 * SECOND_MS)(text);
+  if (!parsed.ok) throw usageError("--reuse-interval is a duration of at most 300s, such as 10s");
+  return parsed.value;
+}
+
+function parseUrl(option: string, text: string): URL {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) throw usageError(`${option} is an http:// or https:// URL`);
+  return url;
 }
 
 function parseOrigin(text: string): string {

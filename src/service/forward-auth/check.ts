@@ -1,5 +1,6 @@
 /** Decides about a request that a gateway describes, and returns what the gateway must do with it. */
 import { cookieValues } from "../../platform/net/cookie-values.ts";
+import { isSafe, isSameOrigin } from "../../server/same-origin.ts";
 import {
   type Authorization,
   authorize,
@@ -17,15 +18,25 @@ const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "
 const MAX_VALUES = 4;
 
 type Identity = Readonly<Record<(typeof IDENTITY_HEADERS)[number], string>>;
-type Decision = { readonly ok: true; readonly identity: Identity } | Rejection;
+export type Refusal = Omit<Rejection, "reason" | "status"> & {
+  readonly status: Rejection["status"] | 302 | 403;
+  /** The reason, for the log. `ended`: the browser's cookies are of no live session. */
+  readonly reason: Rejection["reason"] | "ended" | "cross_site" | "sign_in_loop";
+};
+export type Decision = ({ readonly ok: true; readonly identity: Identity } | Refusal) & {
+  /** The `Set-Cookie` values for the browser. */
+  readonly cookies?: readonly string[];
+};
 /** Returns a header of the request that the gateway describes, by its name in lower case. */
 export type HeaderOf = (name: string) => string | undefined;
 /** The gateway's description of the request. A proof contains the method and the URL that it is for (RFC 9449 section 4.3). */
-type Target = {
+export type Target = {
   readonly method: string | undefined;
   /** The host to which the client sent the request, with its port if the client named one. */
   readonly host: string | undefined;
   readonly path: string | undefined;
+  /** The network address of the gateway. */
+  readonly gateway?: string | undefined;
 };
 /** Decides about a request. It never rejects. */
 export type Check = (headerOf: HeaderOf, target: Target) => Promise<Decision>;
@@ -35,16 +46,43 @@ type Options = {
   readonly cookie?: string | undefined;
   /** The origins at which clients reach the gateway. Without them, tokens that are bound to a key (DPoP) are refused. */
   readonly origins?: readonly string[] | undefined;
+  /** Decides about requests without `Authorization`, in place of the cookie alone (browsers.ts). */
+  readonly browsers?: Check | undefined;
 };
 
-export function createCheck(verifier: Decider, { cookie, origins = [] }: Options): Check {
+export function createCheck(verifier: Decider, { cookie, origins = [], browsers }: Options): Check {
   return async (headerOf, target) => {
     const authorization = headerOf("authorization");
+    if (authorization === undefined) {
+      const tokens = cookie === undefined ? [] : tokensOf(headerOf("cookie"), cookie);
+      if ((browsers !== undefined || tokens.length > 0) && isForeign(headerOf, target, origins)) return FOREIGN;
+      if (browsers !== undefined) return browsers(headerOf, target);
+      if (tokens.length > 0) return decisionOf(await judgeAll(verifier, tokens));
+    }
     const given = origins.length === 0 ? authorization : requestOf(headerOf, target, origins);
-    const tokens = authorization === undefined && cookie !== undefined ? tokensOf(headerOf("cookie"), cookie) : [];
-    const judged = await (tokens.length === 0 ? authorize(verifier, given) : judgeAll(verifier, tokens));
-    return judged.ok ? { ok: true, identity: identityOf(judged.claims) } : judged;
+    return decisionOf(await authorize(verifier, given));
   };
+}
+
+const decisionOf = (judged: Authorization): Decision =>
+  judged.ok ? { ok: true, identity: identityOf(judged.claims) } : judged;
+
+const FOREIGN: Refusal = {
+  ok: false,
+  status: 403,
+  reason: "cross_site",
+  headers: { "content-type": "application/json" },
+  body: '{"error":{"code":"E403_FORBIDDEN","message":"cross-site request"}}',
+};
+
+/**
+ * Returns whether a page of another site made the browser send its cookies with a request that may change something (CSRF). The handshake of
+ * a WebSocket is a GET, but its cookies authenticate everything that follows.
+ */
+function isForeign(headerOf: HeaderOf, { method, host }: Target, origins: readonly string[]): boolean {
+  if (isSafe({ method: method ?? "GET" }) && headerOf("sec-websocket-key") === undefined) return false;
+  const headers = { get: (name: string) => (name === "x-forwarded-host" ? host : headerOf(name)) ?? null };
+  return !isSameOrigin({ method: method ?? "GET", headers }, origins);
 }
 
 /** Returns the whole request if it is known, because a proof can be verified only then. */
@@ -58,9 +96,13 @@ function requestOf(headerOf: HeaderOf, target: Target, origins: readonly string[
  * returns an empty text, for which no proof is valid. The scheme is the configured one, because TLS may end before the gateway.
  */
 function urlOf({ host, path }: Target, origins: readonly string[]): string {
-  const origin = origins.find((known) => isAt(known, host ?? ""));
+  const origin = originAt(host, origins);
   return origin !== undefined && path?.startsWith("/") ? origin + path : "";
 }
+
+/** Returns which of the origins has this host. */
+export const originAt = (host: string | undefined, origins: readonly string[]): string | undefined =>
+  origins.find((origin) => isAt(origin, host ?? ""));
 
 const isAt = (origin: string, host: string) =>
   /^[^/?#@\\\s]+$/.test(host) && URL.parse(origin.replace(/(?<=:\/\/).*/, host))?.origin === origin;
@@ -84,11 +126,11 @@ async function judgeAll(verifier: Decider, tokens: readonly string[]): Promise<A
 /** Percent-encodes the characters that a header must not contain: everything except visible ASCII, and the percent sign itself. */
 const headerText = (text: string) => text.toWellFormed().replace(/[^!-~]|%/gu, encodeURIComponent);
 
-function identityOf(claims: Claims): Identity {
+export function identityOf(claims: Pick<Claims, "sub" | "sid"> & { readonly client_id?: unknown }): Identity {
   return {
     "x-auth-subject": headerText(claims.sub),
     "x-auth-session": claims.sid,
-    "x-auth-client": headerText(claims.client_id),
+    "x-auth-client": headerText(String(claims.client_id)),
     "x-auth-claims": Buffer.from(JSON.stringify(claims)).toString("base64url"),
   };
 }

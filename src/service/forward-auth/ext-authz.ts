@@ -8,7 +8,7 @@ import {
   type HeaderValueOption,
   HeaderValueOptionSchema,
 } from "../../../gen/envoy/service/auth/v3/external_auth_pb.ts";
-import type { Check, HeaderOf } from "./check.ts";
+import type { Check, Decision, HeaderOf } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** The used values of `google.rpc.Code`. */
@@ -22,11 +22,12 @@ export function createExtAuthz(check: Check, outcomes: Outcomes): ServiceImpl<ty
       const decision = await check(headersOf(http), target);
       outcomes.count(decision.ok ? "accepted" : decision.reason);
       if (decision.ok) {
-        const okResponse = { headers: options(decision.identity) };
+        const okResponse = { headers: options(decision.identity), responseHeadersToAdd: setCookies(decision) };
         return { status: { code: OK }, httpResponse: { case: "okResponse", value: okResponse } };
       }
       const { status: code, headers, body, reason } = decision;
-      const denied = { status: { code }, headers: options({ ...headers, "x-auth-reason": reason }), body };
+      const own = [...options({ ...headers, "x-auth-reason": reason }), ...setCookies(decision)];
+      const denied = { status: { code }, headers: own, body };
       const status = { code: code === 503 ? UNAVAILABLE : UNAUTHENTICATED, message: reason };
       return { status, httpResponse: { case: "deniedResponse", value: denied } };
     },
@@ -48,6 +49,9 @@ function headersOf(request: AttributeContext_HttpRequest | undefined): HeaderOf 
     return values.length === 0 ? undefined : values.join(name === "cookie" ? "; " : ", ");
   };
 }
+
+const setCookies = ({ cookies = [] }: Decision): HeaderValueOption[] =>
+  cookies.map((value) => create(HeaderValueOptionSchema, { header: { key: "set-cookie", value }, append: true }));
 
 /** `append` is false, so that the header replaces the client's own header of that name, whatever the default is. */
 function options(headers: Readonly<Record<string, string>>): HeaderValueOption[] {

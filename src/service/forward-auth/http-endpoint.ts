@@ -1,15 +1,17 @@
 /**
- * The endpoint for gateways that call over HTTP: `auth_request` of nginx, `forward_auth` of Caddy, `forwardAuth` of Traefik, HAProxy's
- * Lua, and Envoy's `http_service`, which appends the path of the request. They send the headers of the request, with any method, and no
- * body. The headers `X-Forwarded-Method`, `-Host` and `-Uri` describe the request; only tokens that are bound to a key need them.
+ * The endpoints for gateways that call over HTTP. `/check`: `forward_auth` of Caddy, `forwardAuth` of Traefik, HAProxy's Lua, and Envoy's
+ * `http_service`, which appends the path of the request. `/auth-request`: `auth_request` of nginx, which knows no other statuses than 2xx,
+ * 401 and 403, and passes no header on by itself. They send the headers of the request, with any method, and no body. The headers
+ * `X-Forwarded-Method`, `-Host` and `-Uri` describe the request.
  */
 import { type Handler, type Request, respond } from "../../platform/listener/listener.ts";
-import type { Check } from "./check.ts";
+import type { Check, Decision } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 const NO_STORE = { "cache-control": "no-store" };
 
-export const isCheck = (url: string | undefined): boolean => url !== undefined && /^\/check(?:[/?]|$)/.test(url);
+export const isCheck = (url: string | undefined): boolean =>
+  url !== undefined && /^\/(?:check|auth-request)(?:[/?]|$)/.test(url);
 
 export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (error: unknown) => void): Handler {
   return (request, response) => {
@@ -22,19 +24,33 @@ export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (err
       method: headerOf("x-forwarded-method"),
       host: headerOf("x-forwarded-host"),
       path: headerOf("x-forwarded-uri"),
+      gateway: request.socket.remoteAddress,
     };
+    const isNginx = request.url?.startsWith("/auth-request") === true;
     const decided = check(headerOf, target).then((decision) => {
       outcomes.count(decision.ok ? "accepted" : decision.reason);
       if (response.destroyed) return;
-      if (decision.ok) return respond(response, 200, { ...decision.identity, ...NO_STORE });
+      const cookies = cookieHeaders(decision, isNginx);
+      if (decision.ok) return respond(response, 200, { ...decision.identity, ...cookies, ...NO_STORE });
       const { status, headers, reason, body } = decision;
-      respond(response, status, { ...headers, "x-auth-reason": reason, ...NO_STORE }, body);
+      const shown = isNginx && status === 302 ? 401 : status;
+      respond(response, shown, { ...headers, ...cookies, "x-auth-reason": reason, ...NO_STORE }, body);
     });
     decided.catch((error: unknown) => {
       onBug(error);
       response.destroy();
     });
   };
+}
+
+/**
+ * Returns the cookies for the browser as `Set-Cookie`. Most gateways can copy only headers with one value, so each cookie has also a header
+ * of its own, where the gateway does not pass the response on: a script could read that one.
+ */
+function cookieHeaders({ ok, cookies = [] }: Decision, isNginx: boolean): Readonly<Record<string, string | string[]>> {
+  if (cookies.length === 0) return {};
+  const numbered = ok || isNginx ? cookies.map((cookie, at) => [`x-auth-set-cookie-${at + 1}`, cookie]) : [];
+  return { "set-cookie": [...cookies], ...Object.fromEntries(numbered) };
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Counts the outcomes of checks since the start, and exposes them in the text format of Prometheus. */
-import type { Rejection } from "../../verifier/index.ts";
+import type { Refusal } from "./check.ts";
 
-type Outcome = "accepted" | Rejection["reason"];
+type Outcome = "accepted" | Refusal["reason"];
 
 export class Outcomes {
   readonly #counts = new Map<Outcome, number>();

@@ -1,22 +1,18 @@
 /** The configurations of examples/forward-auth run in the gateways that Debian packages, between a client and an application. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createNetServer } from "node:net";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { serverAuthority } from "../../support/certificate.ts";
 import { clientKey, dpop } from "../../support/dpop.ts";
 import { freePort } from "../../support/free-port.ts";
-import { type Program, startProgram, whileRunning } from "../../support/processes.ts";
 import { request } from "../../support/raw-http.ts";
-import { type Service, scratch, startService } from "../../support/service.ts";
+import { type Service, startService } from "../../support/service.ts";
 import { bearer, logIn } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 import { type ForwardAuth, startForwardAuth } from "./command.ts";
+import { type Changes, GATEWAY_NAMES, type Gateway, startGateway } from "./gateways.ts";
 
 const ISSUER = "https://app.example.com";
-const { authority, server: certificate } = serverAuthority(["localhost"]);
-const ca = Buffer.from(authority);
 
 let service: Service;
 let application: Server;
@@ -33,26 +29,6 @@ afterAll(async () => {
   await service?.stop();
 });
 
-/** Returns an example's configuration with other addresses and files. Each text to replace must exist. */
-function example(name: string, replacements: Readonly<Record<string, string>>): string {
-  let text = readFileSync(join("examples/forward-auth", name), "utf8");
-  for (const [from, to] of Object.entries(replacements)) {
-    expect(text).toContain(from);
-    text = text.replaceAll(from, to);
-  }
-  return text;
-}
-
-type Changes = Readonly<Record<string, string>>;
-type Place = {
-  readonly directory: string;
-  readonly port: number;
-  readonly app: string;
-  readonly check: string;
-  /** Further texts of the example, each with its replacement. */
-  readonly changes?: Changes | undefined;
-};
-
 /** Returns the change that docs/tasks/forward-auth.md describes for pages of other origins: a line, and the lines that replace it. */
 function preflightChanges(name: string): Changes {
   const title = { nginx: "nginx", caddy: "Caddy", haproxy: "HAProxy" }[name];
@@ -63,70 +39,16 @@ function preflightChanges(name: string): Changes {
   return { [from]: to.join("\n") };
 }
 
-const GATEWAYS: Readonly<Record<string, (place: Place) => Program>> = {
-  nginx({ directory, port, app, check, changes }) {
-    const conf = example("nginx.conf", {
-      ...changes,
-      "listen 443": `listen 127.0.0.1:${port}`,
-      "app.example.com;": "localhost;",
-      "127.0.0.1:3000": app,
-      "127.0.0.1:4181": check,
-      "/etc/ssl/app.example.com.pem": `${directory}/cert.pem`,
-      "/etc/ssl/private/app.example.com.key": `${directory}/key.pem`,
-    });
-    const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-      (name) => `${name}_temp_path ${directory};`,
-    );
-    const own = `daemon off; pid ${directory}/pid; error_log stderr; worker_processes 1;\nevents {}\n`;
-    writeFileSync(join(directory, "nginx.conf"), `${own}http { access_log off; ${temporary.join(" ")}\n${conf} }\n`);
-    return startProgram("/usr/sbin/nginx", ["-p", directory, "-c", join(directory, "nginx.conf"), "-e", "stderr"]);
-  },
-  haproxy({ directory, port, app, check, changes }) {
-    const lua = join(directory, "session-check.lua");
-    writeFileSync(lua, example("session-check.lua", { "127.0.0.1:4181": check }));
-    const conf = example("haproxy.cfg", {
-      ...changes,
-      "bind :443": `bind 127.0.0.1:${port}`,
-      "127.0.0.1:3000": app,
-      "/etc/haproxy/session-check.lua": lua,
-      "/etc/ssl/private/app.example.com.pem": `${directory}/both.pem`,
-    });
-    writeFileSync(join(directory, "haproxy.cfg"), conf);
-    return startProgram("/usr/sbin/haproxy", ["-db", "-f", join(directory, "haproxy.cfg")]);
-  },
-  caddy({ directory, port, app, check, changes }) {
-    const conf = example("Caddyfile", {
-      ...changes,
-      "app.example.com {": "localhost {",
-      "127.0.0.1:3000": app,
-      "127.0.0.1:4181": check,
-      "/etc/ssl/app.example.com.pem": `${directory}/cert.pem`,
-      "/etc/ssl/private/app.example.com.key": `${directory}/key.pem`,
-    });
-    const options = `{\n\tadmin off\n\tdefault_bind 127.0.0.1\n\tauto_https disable_redirects\n\thttps_port ${port}\n}\n`;
-    writeFileSync(join(directory, "Caddyfile"), options + conf);
-    const env = { HOME: directory, XDG_DATA_HOME: directory };
-    return startProgram("caddy", ["run", "--config", join(directory, "Caddyfile")], { env });
-  },
-};
-
-describe.each(Object.keys(GATEWAYS))("%s", (name) => {
-  let gateway: Program;
+describe.each(GATEWAY_NAMES)("%s", (name) => {
+  let gateway: Gateway;
   let forwardAuth: ForwardAuth;
   let origin: string;
-  const start = async (check: string, port: number, changes?: Changes): Promise<Program> => {
-    const directory = scratch();
-    writeFileSync(join(directory, "cert.pem"), certificate.cert);
-    writeFileSync(join(directory, "key.pem"), certificate.key);
-    writeFileSync(join(directory, "both.pem"), `${certificate.cert}${certificate.key}`);
+  const start = async (check: string, port: number, changes?: Changes): Promise<Gateway> => {
     origin = `https://localhost:${port}`;
     const app = `127.0.0.1:${(application.address() as AddressInfo).port}`;
-    const program = (GATEWAYS[name] as (place: Place) => Program)({ directory, port, app, check, changes });
-    await whileRunning(program, () => send("/"));
-    return program;
+    return startGateway(name, { port, app, check, api: new URL(service.publicUrl).host, changes });
   };
-  const send = (path: string, headers: Readonly<Record<string, string>> = {}, method = "GET") =>
-    request(origin, { method, path, headers: { host: new URL(origin).host, ...headers }, ca });
+  const send: Gateway["send"] = (...given) => gateway.send(...given);
 
   describe("with a check that responds", () => {
     beforeAll(async () => {

@@ -1,0 +1,57 @@
+/** Decides about requests of browsers. Cookies that expire are renewed, and pages lead to the sign-in if there is no session. */
+import { refusalOf } from "../../server/refusals.ts";
+import type { ServerSessions } from "../../server/sessions.ts";
+import { type Check, type Decision, type HeaderOf, identityOf, type Refusal } from "./check.ts";
+import type { SignIn } from "./sign-in.ts";
+
+type Deps = {
+  /** The server kit: one refresh for all requests with the same token. */
+  readonly sessions: Pick<ServerSessions, "authenticate">;
+  /** Leads to the sign-in; undefined if requests without a session get 401 alone. */
+  readonly signIn?: SignIn | undefined;
+};
+
+/** The headers of a browser that the server kit reads or passes to the service. */
+const READ = [
+  "cookie",
+  "user-agent",
+  "traceparent",
+  "x-request-id",
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "sec-fetch-site",
+  "sec-fetch-mode",
+  "sec-fetch-dest",
+];
+
+export function createBrowserCheck({ sessions, signIn }: Deps): Check {
+  return async (headerOf, target): Promise<Decision> => {
+    const { method = "GET", path = "/" } = target;
+    const request = { method, url: path, headers: headersOf(headerOf) };
+    const { user, setCookies: cookies } = await sessions.authenticate(request, target.gateway);
+    if (user.state === "active") return { ok: true, identity: identityOf(user.claims), cookies };
+    if (user.state === "unavailable") return refuse(503, "unavailable", { "retry-after": "1" });
+    const led = signIn?.(headerOf, target);
+    if (led !== undefined) return { ...led, cookies: [...cookies, ...led.cookies] };
+    const reason = headerOf("cookie") === undefined ? "absent" : "ended";
+    return { ...refuse(401, reason, { "www-authenticate": "Bearer" }), cookies };
+  };
+}
+
+function refuse(status: 401 | 503, reason: Refusal["reason"], headers: Refusal["headers"]): Refusal {
+  const { code, message } = refusalOf(status);
+  const body = JSON.stringify({ error: { code, message } });
+  return { ok: false, status, reason, headers: { "content-type": "application/json", ...headers }, body };
+}
+
+/** Returns the headers for the server kit. A part of the own page may be the first request after a pause, so it may cause a refresh, too. */
+function headersOf(headerOf: HeaderOf): Headers {
+  const headers = new Headers();
+  for (const name of READ) {
+    const value = headerOf(name);
+    // Over gRPC, a header may have characters that no header of HTTP has.
+    if (value !== undefined && !/[^\t\x20-\xff]/.test(value)) headers.set(name, value);
+  }
+  if (headers.get("sec-fetch-site") === "same-origin") headers.delete("sec-fetch-dest");
+  return headers;
+}

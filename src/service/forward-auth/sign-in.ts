@@ -1,0 +1,66 @@
+/** Leads browsers that have no session to the sign-in, and back to the page that they asked for. */
+import { hash } from "node:crypto";
+import { cookieValues } from "../../platform/net/cookie-values.ts";
+import { destinationOf } from "../sign-in/return-to.ts";
+import { type HeaderOf, originAt, type Refusal, type Target } from "./check.ts";
+
+/** @returns undefined for a request that is not for a page, which gets 401 */
+export type SignIn = (
+  headerOf: HeaderOf,
+  target: Target,
+) => (Refusal & { readonly cookies: readonly string[] }) | undefined;
+
+/** Counts how often a page has led to the sign-in, as the hash of its path and a number. */
+const TRIES_COOKIE = "sign_in_tries";
+const TRIES_SECONDS = 60;
+/** Who comes back from the sign-in this often without a session would never stop. */
+const MAX_TRIES = 3;
+
+const LOOP =
+  "You have signed in, but no session came back. The browser may block cookies, or the gateway and the service may use other names for them.\n";
+
+/**
+ * @param url the page of the sign-in, such as `https://app.example.com/v1/auth/login`
+ * @param origins where clients reach the gateway
+ */
+export function createSignIn(url: string, origins: readonly string[]): SignIn {
+  const page = new URL(url);
+  const known = [page.origin, ...origins];
+  const secure = page.protocol === "https:" ? "; Secure" : "";
+
+  return (headerOf, { method, host, path = "/" }) => {
+    if (!isNavigation(method, headerOf)) return undefined;
+    const origin = originAt(host, known);
+    const wanted = origin === page.origin ? path : `${origin}${path}`;
+    const destination = origin && destinationOf(wanted, page.origin, (one) => one === origin);
+    const key = hash("sha256", `${host}${path}`).slice(0, 16);
+    const tries = triesOf(headerOf("cookie"), key) + 1;
+    const cookies = [
+      `${TRIES_COOKIE}=${key}.${tries}; Path=/; Max-Age=${TRIES_SECONDS}; HttpOnly; SameSite=Lax${secure}`,
+    ];
+    if (tries > MAX_TRIES) {
+      const headers = { "content-type": "text/plain; charset=utf-8", "www-authenticate": "Bearer" };
+      return { ok: false, status: 401, reason: "sign_in_loop", headers, body: LOOP, cookies: [] };
+    }
+    const location = new URL(page);
+    if (destination !== undefined) {
+      const { origin: to, pathname, search } = new URL(destination);
+      location.searchParams.set("return_to", to === page.origin ? pathname + search : destination);
+    }
+    const reason = headerOf("cookie") === undefined ? "absent" : "ended";
+    return { ok: false, status: 302, reason, headers: { location: location.href }, body: "", cookies };
+  };
+}
+
+/** Returns whether the browser shows the response as a page. A browser that sends no Fetch Metadata is known by what it accepts. */
+function isNavigation(method: string | undefined, headerOf: HeaderOf): boolean {
+  if (method !== "GET" && method !== "HEAD") return false;
+  const [mode, dest] = [headerOf("sec-fetch-mode"), headerOf("sec-fetch-dest")];
+  if (mode !== undefined) return mode === "navigate" && (dest === undefined || dest === "document");
+  return headerOf("accept")?.includes("text/html") === true;
+}
+
+function triesOf(header: string | undefined, key: string): number {
+  const tries = cookieValues(header ?? "", TRIES_COOKIE).map((value) => value.split("."));
+  return Math.max(0, ...tries.map(([of, count = ""]) => (of === key && /^\d$/.test(count) ? Number(count) : 0)));
+}
