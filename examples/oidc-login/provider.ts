@@ -11,7 +11,7 @@ const provider = new Provider(issuer, {
       client_id: "app",
       client_secret: "a secret for development alone",
       redirect_uris: [`${APP_ORIGIN}/v1/auth/callback`],
-      post_logout_redirect_uris: [`${APP_ORIGIN}/docs`],
+      post_logout_redirect_uris: [`${APP_ORIGIN}/docs`, `${APP_ORIGIN}/`],
     },
   ],
   claims: { openid: ["sub"], email: ["email"] },

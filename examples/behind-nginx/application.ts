@@ -1,0 +1,13 @@
+/** An application that knows nothing of sessions. nginx passes on only the requests of users who are signed in, and says who they are. */
+import { createServer } from "node:http";
+
+const escaped = (text: string) => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+
+const server = createServer(({ headers }, response) => {
+  const subject = decodeURIComponent(String(headers["x-auth-subject"]));
+  response.setHeader("content-type", "text/html; charset=utf-8");
+  response.end(
+    `<title>Orders</title><p>Signed in as <b>${escaped(subject)}</b>. <a href="/v1/auth/sign-out">Sign out</a>\n`,
+  );
+});
+server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");
