@@ -11,10 +11,16 @@ const provider = new Provider(issuer, {
       client_id: "app",
       client_secret: "a secret for development alone",
       redirect_uris: [`${APP_ORIGIN}/v1/auth/callback`],
+      backchannel_logout_uri: `${APP_ORIGIN}/v1/auth/backchannel-logout`,
+      backchannel_logout_session_required: true,
       post_logout_redirect_uris: [`${APP_ORIGIN}/docs`, `${APP_ORIGIN}/`],
     },
   ],
   claims: { openid: ["sub"], email: ["email"] },
+  // Who signs out at the provider is signed out of the application.
+  features: { backchannelLogout: { enabled: true } },
+  // Without its agent, which calls no addresses of this machine.
+  fetch: (url, options) => fetch(url, { ...options, dispatcher: undefined }),
   // The session gets these claims from the ID token.
   conformIdTokenClaims: false,
   findAccount: (_context, name) => ({ accountId: name, claims: () => ({ sub: name, email: `${name}@example.com` }) }),

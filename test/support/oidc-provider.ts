@@ -9,7 +9,10 @@ export async function startProvider(configuration: Configuration) {
   for (const name of ["info", "warn"] as const) vi.spyOn(console, name).mockImplementation(() => {});
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
-  const provider = new Provider(issuer, { cookies: { keys: ["a key of the provider"] }, ...configuration });
+  // The provider's own agent would refuse to call addresses of this machine.
+  const onLoopback: typeof fetch = (url, { dispatcher: _, ...options } = {}) => fetch(url, options);
+  const own = { cookies: { keys: ["a key of the provider"] }, fetch: onLoopback };
+  const provider = new Provider(issuer, { ...own, ...configuration });
   const serve = provider.callback();
   const requests: string[] = [];
   const state = { isDown: false };

@@ -1,7 +1,7 @@
 /** No release is forgotten by `npm run test:upgrade`, and the page on upgrades says what it finds. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { MIGRATIONS } from "../../src/service/store/embedded/schema.ts";
+import { MIGRATIONS } from "../../src/service/store/embedded/migrations.ts";
 import { releases } from "./releases.ts";
 
 const OPERATIONS = readFileSync("docs/tasks/operations.md", "utf8");

@@ -17,6 +17,7 @@ import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
 import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
 import { logoutByCookie } from "../session/endings/owner.ts";
+import { endUpstream } from "../session/endings/upstream.ts";
 import { ServiceError } from "../session/errors.ts";
 import { type Authentication, parseSessionId } from "../session/model.ts";
 import { type AccessTokens, type RefreshTokens, type SessionStore, StoreUnavailable } from "../session/ports.ts";
@@ -132,6 +133,9 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
       return elevated.ok;
     },
 
+    endLogin: ({ createdUntilMs, ...login }, request) =>
+      endUpstream(deps, { ...login, createdUntil: wallMs(createdUntilMs) }, requesterOf(request)),
+
     async end(request) {
       const found = presented(request);
       if (!found.ok) return { subject: undefined, cookies: cookie.clear() };
@@ -162,6 +166,7 @@ function wantedSession(config: Config, deps: Deps, user: User, request: Request)
       ...{ idleTimeoutMs, absoluteLifetimeMs },
       ...(isKnown(user) && { authentication: authenticationOf(user) }),
       kind: "browser" as const,
+      upstream: user.upstream,
     };
     requireAccessCookie(deps, wanted);
     return wanted;

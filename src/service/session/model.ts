@@ -75,6 +75,30 @@ export type Actor = {
   readonly endsWithSession?: true;
 };
 
+/** The login at an identity provider that a session came from. The provider may end it (endings/upstream.ts). */
+export type Upstream = {
+  /** The provider (`iss`). */
+  readonly issuer: string;
+  /** The provider's session (`sid`); absent if the provider names none. */
+  readonly sessionId?: string;
+  /** The provider's name for the user (`sub`); absent if it is not known. */
+  readonly subject?: string;
+};
+
+/** The part of a login by which sessions are found: the provider's session or, without one, the provider's name for the user. */
+export type UpstreamLogin = { readonly issuer: string } & (
+  | { readonly sessionId: string }
+  | { readonly subject: string }
+);
+
+/** Returns the parts of a login by which its sessions can be found later. */
+export function loginsOf({ issuer, sessionId, subject }: Upstream): readonly UpstreamLogin[] {
+  return [
+    ...(sessionId === undefined ? [] : [{ issuer, sessionId }]),
+    ...(subject === undefined ? [] : [{ issuer, subject }]),
+  ];
+}
+
 /** How many sessions may end with one session of their actor. */
 export const MAX_ATTACHED = 256;
 
@@ -90,9 +114,11 @@ export type Facts = {
   readonly kind?: ClientKind;
   /** Absent if the subject itself uses the session. */
   readonly actor?: Actor;
+  /** Absent if no provider can end the session. */
+  readonly upstream?: Upstream;
 };
 
-const FACTS = Object.keys({ persistent: true, kind: true, actor: true } satisfies Record<
+const FACTS = Object.keys({ persistent: true, kind: true, actor: true, upstream: true } satisfies Record<
   keyof Facts,
   true
 >) as readonly (keyof Facts)[];
@@ -151,7 +177,9 @@ export type EndReason =
   | "reuse"
   | "expired"
   /** Somebody used the session in place of its subject, and their own session has ended. */
-  | "actor_ended";
+  | "actor_ended"
+  /** The identity provider that the session came from has ended its own session. */
+  | "upstream_logout";
 
 /** An entry of the revocation log: a session has ended. */
 export type Revocation = {

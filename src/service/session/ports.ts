@@ -9,7 +9,16 @@ import type { DevicePresentation } from "./devices/binding.ts";
 import type { DeviceKey, KeyProof } from "./devices/key.ts";
 import type { AttachedSessions } from "./endings/attached.ts";
 import type { Origin, SessionEventLog } from "./events/events.ts";
-import type { Authentication, EndReason, LastSeen, LogEntry, NewSession, Place, SessionId } from "./model.ts";
+import type {
+  Authentication,
+  EndReason,
+  LastSeen,
+  LogEntry,
+  NewSession,
+  Place,
+  SessionId,
+  UpstreamLogin,
+} from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type {
   CreateOnceOutcome,
@@ -133,6 +142,9 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
    * names a session, nothing ends unless that session is live.
    */
   endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
+
+  /** Returns the live sessions, and maybe some that have ended, that came from a login at an identity provider (endings/upstream.ts). */
+  sessionsOf(login: UpstreamLogin): Promise<readonly SessionId[]>;
 
   /**
    * Ends every session that was created before `createdBefore`, or all that exist if that is undefined. A session that is created after

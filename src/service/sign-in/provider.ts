@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import type { ProviderSettings } from "../config/providers.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { createLogoutVerifier } from "./logout-token.ts";
 import type { PendingLogin } from "./pending-logins.ts";
 import type { ProviderClaims } from "./user.ts";
 
@@ -24,6 +25,8 @@ export type Wishes = {
   readonly acrValues?: readonly string[];
 };
 
+type LogoutVerifier = ReturnType<typeof createLogoutVerifier>;
+
 type Secrets = Pick<PendingLogin, "state" | "nonce" | "codeVerifier">;
 
 const TIMEOUT_SECONDS = 5;
@@ -32,6 +35,7 @@ const METADATA_AGE_MS = 3_600_000;
 
 export function createProvider(settings: ProviderSettings, redirectUri: string, clock: () => number) {
   const configuration = createConfiguration(settings, clock);
+  let logouts: { readonly keys: string; readonly verify: LogoutVerifier } | undefined;
   return {
     /** Returns the URL at which the user signs in, and the secrets with which the response is checked. */
     begin: (wishes: Wishes): Promise<Result<{ readonly url: URL; readonly secrets: Secrets }>> =>
@@ -44,6 +48,19 @@ export function createProvider(settings: ProviderSettings, redirectUri: string, 
       configuration()
         .then((config) => finish(config, settings, Object.assign(new URL(redirectUri), { search: query }), login))
         .catch(failureOf),
+
+    /** Verifies a logout token of this provider. */
+    async verifyLogout(token: string): ReturnType<LogoutVerifier> {
+      const found = await configuration().then(
+        (config) => config.serverMetadata().jwks_uri,
+        () => undefined,
+      );
+      if (found === undefined) return { ok: false, reason: "unavailable" };
+      if (logouts?.keys !== found) {
+        logouts = { keys: found, verify: createLogoutVerifier(settings.issuer, settings.clientId, found) };
+      }
+      return logouts.verify(token);
+    },
 
     /** Returns the URL at which the user signs out of the provider; undefined if there is none, or the provider does not respond. */
     async signOutUrl(destination: string): Promise<URL | undefined> {

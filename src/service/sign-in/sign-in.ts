@@ -4,6 +4,7 @@
  */
 import { type Request, type Response, type Route, respond } from "../../platform/listener/exchange.ts";
 import type { ProviderSettings } from "../config/providers.ts";
+import { BACKCHANNEL_LOGOUT, createBackchannelLogout, type EndedLogin } from "./backchannel-logout.ts";
 import { createPages } from "./pages.ts";
 import { LOGIN, loginUrl, wishesOf } from "./parameters.ts";
 import { createPendingLogins, type PendingLogin } from "./pending-logins.ts";
@@ -24,6 +25,8 @@ export interface SessionsOfBrowsers {
   create(user: User, request: Request): Promise<SignedIn>;
   /** Records that the user of a session has authenticated again; false if it is not a live session of that user. */
   elevate(sid: string, user: User, request: Request): Promise<boolean>;
+  /** Ends the sessions of a login that a provider has ended, and returns how many. Rejects if some may still be live. */
+  endLogin(login: EndedLogin, request: Request): Promise<number>;
   /** Ends the session of the browser. Returns its subject, if it was live, and the `Set-Cookie` values that remove the cookies. */
   end(request: Request): Promise<{ readonly subject: string | undefined; readonly cookies: readonly string[] }>;
 }
@@ -44,7 +47,7 @@ type Deps = {
   readonly style: string | undefined;
   /** Returns ms since the epoch. */
   readonly clock: () => number;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
   /** Called if the store does not respond, and for a bug. */
   readonly onError: (error: unknown) => void;
 };
@@ -65,6 +68,11 @@ export function createSignIn(deps: Deps): Route {
   const pages = createPages(deps.style);
   const pending = createPendingLogins({ seal, clock, isSecure: origin.startsWith("https:") });
   const context = { ...deps, pages, pending, providerOf: createProviders(deps) };
+  const backchannelLogout = createBackchannelLogout({
+    ...deps,
+    verify: (settings, token) => context.providerOf(settings).verifyLogout(token),
+    end: (login, request) => deps.sessions.endLogin(login, request),
+  });
 
   const handle = (request: Request, response: Response) => {
     if (request.method !== "GET") {
@@ -79,7 +87,7 @@ export function createSignIn(deps: Deps): Route {
       .then((reply) => send(response, reply))
       .catch(() => response.destroy());
   };
-  return ({ url = "" }) => (isOwn(url) ? handle : undefined);
+  return ({ url = "" }) => (url === BACKCHANNEL_LOGOUT ? backchannelLogout : isOwn(url) ? handle : undefined);
 }
 
 /**

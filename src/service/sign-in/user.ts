@@ -10,6 +10,8 @@ export type User = {
   readonly authTimeSeconds: number | undefined;
   readonly methods: readonly string[];
   readonly contextClass: string;
+  /** The login at the provider. */
+  readonly upstream: { readonly issuer: string; readonly subject: string; readonly sessionId?: string };
 };
 
 /** `requirement` is the path of the claim that the provider's settings require. */
@@ -21,7 +23,7 @@ const MAX_TEXT = 255;
 
 /** @param prefixes of the subjects of all providers: no user of one may get a subject of another */
 export function userOf(
-  { claims, require, subjectPrefix }: ProviderSettings,
+  { issuer, claims, require, subjectPrefix }: ProviderSettings,
   given: ProviderClaims,
   prefixes: readonly string[],
 ): { readonly ok: true; readonly user: User } | UserRefused {
@@ -36,7 +38,7 @@ export function userOf(
     return { ok: false, reason: "subject", path: "sub" };
   }
   const taken = Object.entries(claims).map(([name, path]) => [name, valueAt(given, path)] as const);
-  const { auth_time: time, amr, acr } = given;
+  const { auth_time: time, amr, acr, sid } = given;
   return {
     ok: true,
     user: {
@@ -45,6 +47,7 @@ export function userOf(
       authTimeSeconds: typeof time === "number" && Number.isSafeInteger(time) && time > 0 ? time : undefined,
       methods: Array.isArray(amr) ? amr.filter(isShort).slice(0, MAX_METHODS) : [],
       contextClass: isShort(acr) ? acr : "",
+      upstream: { issuer, subject: given.sub, ...(isShort(sid) && { sessionId: sid }) },
     },
   };
 }

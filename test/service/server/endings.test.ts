@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { decodeJwt } from "jose";
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { REVOCATION_REASONS } from "../../../src/service/api/admin/views.ts";
@@ -15,6 +15,7 @@ import type { SignalLog } from "../../../src/service/signals/ports.ts";
 import { createEmbeddedStore } from "../../../src/service/store/embedded/store.ts";
 import { createRedisStore } from "../../../src/service/store/redis/store.ts";
 import { aService, type ServiceOnStore, STORES } from "../../support/every-protocol.ts";
+import { sendLogout, startIssuer } from "../../support/logout-token.ts";
 import type { Service } from "../../support/service.ts";
 import {
   admin,
@@ -32,6 +33,8 @@ import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
 
 const rpc = SessionService.method;
+const provider = await startIssuer();
+afterAll(() => provider.stop());
 const SECOND = { seconds: 1n };
 const STREAMS = { SIGNALS: "on", SIGNALS_URL: "https://signals.example" };
 
@@ -163,6 +166,14 @@ const WAYS: { readonly [reason in EndReason]: Readonly<Record<string, Way>> } = 
     "a login takes the place of the actor's session": (service) =>
       endActor(service, "replaced", ({ sid: replacesSessionId }) => logIn(service, { replacesSessionId })),
   },
+  upstream_logout: {
+    async "a logout token of the identity provider"(service) {
+      const { issuer } = provider;
+      const { subject, sid } = await logIn(service, { upstream: { issuer, sessionId: somebody(), subject: "alice" } });
+      expect((await sendLogout(service, await provider.sign({ sub: "alice" }))).status).toBe(200);
+      return { subject, sids: [sid] };
+    },
+  },
 };
 
 /** Ends the session of an actor, with which one ends that the actor uses in place of its subject. */
@@ -198,7 +209,7 @@ async function unread(log: SignalLog, subscription: string) {
 }
 
 describe.each(STORES)("on the %s store", (kind) => {
-  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2", ...STREAMS }, kind);
+  const service = aService({ REUSE_INTERVAL: "0", MAX_SESSIONS_PER_SUBJECT: "2", ...STREAMS, ...provider.env }, kind);
 
   let store: Awaited<ReturnType<typeof openStoreOf>>;
   beforeAll(async () => {

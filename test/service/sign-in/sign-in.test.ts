@@ -7,6 +7,7 @@ import { freePort } from "../../support/free-port.ts";
 import { openBrowser, startProvider } from "../../support/oidc-provider.ts";
 import { type Service, scratch, startService, waitFor } from "../../support/service.ts";
 import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 
 let provider: Awaited<ReturnType<typeof startProvider>>;
 let other: typeof provider;
@@ -24,6 +25,8 @@ function clientOf(origins: readonly string[], names: readonly string[]) {
     client_secret: SECRET,
     redirect_uris: origins.flatMap((one) => names.map((name) => `${one}/v1/auth/callback${name}`)),
     post_logout_redirect_uris: origins.map((one) => `${one}/`),
+    backchannel_logout_uri: `${origins[0]}/v1/auth/backchannel-logout`,
+    backchannel_logout_session_required: true,
   };
 }
 
@@ -35,7 +38,8 @@ beforeAll(async () => {
     accountId: id,
     claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: id !== "mallory" }),
   });
-  const settings = { claims, findAccount, conformIdTokenClaims: false, acrValues: ["gold"] };
+  const features = { backchannelLogout: { enabled: true } };
+  const settings = { claims, findAccount, features, conformIdTokenClaims: false, acrValues: ["gold"] };
   provider = await startProvider({ ...settings, clients: [clientOf(origins, ["", "/first"])] });
   third = await freePort();
   const all = [...origins, `http://127.0.0.1:${third}`];
@@ -137,6 +141,19 @@ describe("one provider", () => {
     expect(end.url).toMatch(`${provider.issuer}/session/end`);
     expect(browser.jar.has("refresh_token")).toBe(false);
     expect(await sessionsOf(service, "frank")).toEqual([]);
+  });
+
+  test("a user who signs out at the provider is signed out here, and another login of the user stays", async () => {
+    const [browser, other] = [openBrowser(), openBrowser()];
+    await browser.signIn(loginAt(service), "frank");
+    await other.signIn(loginAt(service), "frank");
+    expect(await sessionsOf(service, "frank")).toHaveLength(2);
+    const page = await browser.send(`${provider.issuer}/session/end`);
+    const [, action = ""] = /action="([^"]+)"/.exec(page.text) ?? [];
+    const [, xsrf = ""] = /name="xsrf" value="([^"]+)"/.exec(page.text) ?? [];
+    await browser.send(action, { xsrf, logout: "yes" });
+    await until(async () => expect(await sessionsOf(service, "frank")).toHaveLength(1));
+    expect(await claimsOf(other, service)).toMatchObject({ sub: "frank" });
   });
 
   test("another site cannot sign a user out", async () => {

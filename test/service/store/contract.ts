@@ -28,6 +28,7 @@ import { rotateContract } from "./contract/rotate.ts";
 import { signalsContract } from "./contract/signals.ts";
 import { transportsContract } from "./contract/transports.ts";
 import { updateContract } from "./contract/update.ts";
+import { upstreamContract } from "./contract/upstream.ts";
 
 export function storeContract(name: string, start: () => Promise<Backend>): void {
   describe(`${name} store`, () => {
@@ -58,6 +59,7 @@ export function storeContract(name: string, start: () => Promise<Backend>): void
     });
     describe("a session for one transport", () => transportsContract(context));
     describe("a session with an actor", () => actorsContract(context));
+    describe("a session from a provider", () => upstreamContract(context));
     revocationsContract(context);
     describe("signals", () => signalsContract(context));
     describe("forgetting a subject", () => forgetContract(context));

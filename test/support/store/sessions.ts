@@ -85,6 +85,7 @@ export function fullSession(subject: string): Required<Omit<NewSession, "dpopJkt
     kind: "desktop",
     transport: "cookie",
     actor: { subject: "support", reason: "a ticket", sessionId: sidOf("support") },
+    upstream: { issuer: "https://login.example", sessionId: "a login", subject: "a user" },
   };
 }
 

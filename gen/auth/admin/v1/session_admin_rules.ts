@@ -27,6 +27,7 @@ export const SessionAdminServiceRules = {
       {"field":"dpopJkt","checks":[["string.max_bytes",43],["string.pattern","^[A-Za-z0-9_-]*$"]]},
       {"field":"actor","ifSet":true},
       {"field":"limit","ifSet":true},
+      {"field":"upstream","ifSet":true},
     ],
     groups: [{"fields":["audience","audiences"]}],
   },
@@ -51,6 +52,14 @@ export const SessionAdminServiceRules = {
       {"field":"scope","checks":[["enum.defined_only",[0,1,2,3]]]},
       {"field":"maxSessions","checks":[["int32.gte",1]]},
       {"field":"whenExceeded","checks":[["enum.defined_only",[0,1,2,3]]]},
+    ],
+    groups: [],
+  },
+  "auth.admin.v1.Upstream": {
+    fields: [
+      {"field":"issuer","required":true,"checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"sessionId","checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
+      {"field":"subject","checks":[["string.max_bytes",255],["string.pattern","^\\P{Cc}*$"]]},
     ],
     groups: [],
   },

@@ -1,9 +1,13 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { type CreateSessionRequest, DeviceBindingPolicy } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import {
+  type CreateSessionRequest,
+  DeviceBindingPolicy,
+  type Upstream as UpstreamMessage,
+} from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Created } from "../../session/admin/create.ts";
 import { createForActor } from "../../session/admin/create-for-actor.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
-import { type Actor, audiencesOf } from "../../session/model.ts";
+import { type Actor, audiencesOf, type Upstream } from "../../session/model.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
 import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf } from "../messages.ts";
 import { registrationValue } from "../public/device-headers.ts";
@@ -83,7 +87,13 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest) {
     ...(kind && { kind }),
     ...(request.persistent === false && { persistent: false as const }),
     ...(actor && { actor }),
+    ...(request.upstream && { upstream: upstreamOf(request.upstream) }),
   };
+}
+
+function upstreamOf({ issuer, sessionId, subject }: UpstreamMessage): Upstream {
+  if (sessionId === "" && subject === "") throw invalidRequest("upstream", "needs session_id or subject");
+  return { issuer, ...(sessionId !== "" && { sessionId }), ...(subject !== "" && { subject }) };
 }
 
 /** Returns who is to use the session in place of its subject; undefined if nobody is. */

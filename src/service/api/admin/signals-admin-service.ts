@@ -51,6 +51,7 @@ const REASONS: Readonly<Record<SignalReason, true>> = {
   reuse: true,
   expired: true,
   actor_ended: true,
+  upstream_logout: true,
 };
 
 export function signalsAdminService(

@@ -37,6 +37,7 @@ export const REVOCATION_REASONS: { readonly [reason in EndReason]: RevocationRea
   reuse: RevocationReason.REUSE,
   expired: RevocationReason.EXPIRED,
   actor_ended: RevocationReason.ACTOR_ENDED,
+  upstream_logout: RevocationReason.UPSTREAM_LOGOUT,
 };
 
 const EVENT_TYPES: { readonly [type in SessionEvent["type"]]: SessionEventType } = {
@@ -86,6 +87,7 @@ export function sessionMessage(session: Session, shiftMs: number) {
     ...(session.lastSeen && { lastSeenClient: session.lastSeen }),
     etag: String(session.version ?? 0),
     ...(session.actor && { actor: actorFields(session.actor) }),
+    ...(session.upstream && { upstream: session.upstream }),
     ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
   };
 }

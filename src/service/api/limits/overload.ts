@@ -55,6 +55,7 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   end: "ending",
   endOwned: "ending",
   endAll: "ending",
+  sessionsOf: "ending",
   revokeAll: "ending",
   expire: "free",
   forget: "ending",

@@ -27,6 +27,7 @@ const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "s
   reuse: "policy",
   expired: "policy",
   actor_ended: "policy",
+  upstream_logout: "system",
 };
 
 /** The claims that all security event tokens of this file have. */

@@ -3,7 +3,8 @@ import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { CLAIMS_TABLE } from "./claims.ts";
 import { CLOCK_TABLE } from "./clock.ts";
-import { isHalfRestored, MIGRATIONS } from "./schema.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { isHalfRestored } from "./schema.ts";
 
 /**
  * Reads the whole file. Returns why it is incomplete; `absent` if there is no file; undefined if there is no fault.

@@ -91,7 +91,10 @@ export function prepareStatements(db: DatabaseSync) {
   };
 }
 
-/** Prepares the statements for sessions that somebody uses in place of their subject. */
+/**
+ * Prepares the statements for sessions that end with something else: with the session of who uses them in place of their subject, or with a
+ * login at an identity provider. The latter name the expressions of two indexes.
+ */
 function attachedStatements(db: DatabaseSync) {
   return {
     attach: db.prepare("UPDATE sessions SET actor = ? WHERE sid = ?"),
@@ -102,6 +105,12 @@ function attachedStatements(db: DatabaseSync) {
        WHERE actor > '!' AND (SELECT created_at FROM sessions AS own WHERE own.sid = sessions.actor) <= ?`,
     ),
     handedOver: db.prepare("SELECT sid, subject FROM sessions WHERE actor = '!'"),
+    ofUpstreamSession: db.prepare(
+      `SELECT sid FROM sessions WHERE fixed ->> '$.upstream.sessionId' = ? AND fixed ->> '$.upstream.issuer' = ?`,
+    ),
+    ofUpstreamSubject: db.prepare(
+      `SELECT sid FROM sessions WHERE fixed ->> '$.upstream.subject' = ? AND fixed ->> '$.upstream.issuer' = ?`,
+    ),
     fixedOfActor: db.prepare("SELECT fixed FROM sessions WHERE sid = ? AND actor IS NOT NULL"),
   };
 }

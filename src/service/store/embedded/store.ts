@@ -31,6 +31,7 @@ import type { EndStep } from "./subject-steps.ts";
 import { createResumption, createSubjects, finishEndOf } from "./subjects.ts";
 import { createTransactions, type Transactions } from "./transactions.ts";
 import { createUpdates } from "./updates.ts";
+import { createUpstream } from "./upstream.ts";
 
 type EmbeddedStoreOptions = {
   /** The database file. Its directory is created (0700) if it does not exist. */
@@ -87,6 +88,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   return {
     ...createEvents(sql, transactions, sessions),
     ...createLists(sql, transactions, sessions),
+    ...createUpstream(sql, transactions),
     ...createSessionSteps({
       ...parts,
       reuseIntervalMs: options.reuseIntervalMs,

@@ -1,6 +1,6 @@
 /** Creates a session in one run of a script. A subject with many sessions takes several runs, because each run does limited work. */
 import type { SessionLimit } from "../../session/admin/limit.ts";
-import type { SessionId } from "../../session/model.ts";
+import { loginsOf, type SessionId } from "../../session/model.ts";
 import type { CreateOnceOutcome, CreateWithinOutcome, EndOwnedOutcome, SessionStore } from "../../session/ports.ts";
 import type { RotationState } from "../../session/rotation/rotation.ts";
 import { noteOf } from "../event-text.ts";
@@ -9,6 +9,7 @@ import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeRotation, decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, endedSessions, listed, text } from "./replies.ts";
+import { nameOf } from "./upstream.ts";
 
 type ClaimedOutcome =
   | (Extract<CreateWithinOutcome, { readonly ok: true }> & { readonly rotation: RotationState })
@@ -46,7 +47,8 @@ export function createCreation(
     const limits = [idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap, markerLifeMs, old, versionOf(session)];
     const notes = [noteOf(origin), noteOf(origin, session)];
     const limitText = limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`;
-    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes, limitText, claimMs];
+    const logins = session.upstream === undefined ? "" : loginsOf(session.upstream).map(nameOf).join("");
+    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes, limitText, claimMs, logins];
     const [record, replaced, newDevice, ...others] = await runInSteps(link, tag, args);
     if (record === undefined) return { ok: false, reason: "refused", live: listed(others) };
     if (text(record) === ENDED) return { ok: false, reason: "ended" };

@@ -22,6 +22,7 @@ import { createSessionSteps } from "./session-steps.ts";
 import { createSignalLog } from "./signal-log.ts";
 import { subscribe } from "./subscription.ts";
 import { createSubscriptions } from "./subscriptions.ts";
+import { createUpstream } from "./upstream.ts";
 
 export type RedisStoreOptions = LinkOptions & {
   /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
@@ -63,6 +64,7 @@ function composeStore(
     ...createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }),
     ...endings,
     ...createLists(link, clustered),
+    ...createUpstream(link, clustered),
     ...createEvents(link, clustered),
     ...createCreation(link, acknowledge, markerLifeMs, endings.endOwned),
     endAll: ends.endAll,

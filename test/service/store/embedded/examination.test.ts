@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
-import { MIGRATIONS } from "../../../../src/service/store/embedded/schema.ts";
+import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, subject } from "../../../support/store/sessions.ts";

@@ -92,6 +92,7 @@ describe("a file of an older version", () => {
     db.exec("DROP INDEX sessions_by_examination; ALTER TABLE sessions DROP COLUMN examined_at");
     db.exec("DROP INDEX sessions_by_actor; DROP INDEX sessions_by_subject_with_actor");
     db.exec("ALTER TABLE sessions DROP COLUMN actor");
+    db.exec("DROP INDEX sessions_by_upstream_session; DROP INDEX sessions_by_upstream_subject");
     db.exec("CREATE INDEX sessions_by_expiry ON sessions (idle_expires_at)");
     return db;
   }

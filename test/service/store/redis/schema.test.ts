@@ -128,6 +128,7 @@ async function useEveryVerb(): Promise<SessionId> {
     const { sid } = await login(user);
     await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid, subject: user })], RETENTION);
   }
+  await login(subject(), { upstream: { issuer: "https://login.example", sessionId: "a login" } });
   const used = await login(subject(), { actor: { subject: "support", sessionId: kept.sid, endsWithSession: true } });
   await store.attach(used.sid, kept.sid, ABSOLUTE);
   await store.end(recorded.sid, "logout", ORIGIN);

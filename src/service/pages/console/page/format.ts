@@ -73,6 +73,7 @@ const REASONS: Readonly<Record<RevocationReason, string>> = {
   [RevocationReason.REPLACED]: "replaced by a later login of the same browser",
   [RevocationReason.REUSE]: "ended for safety: a refresh token was used twice, as a stolen one would be",
   [RevocationReason.EXPIRED]: "expired",
+  [RevocationReason.UPSTREAM_LOGOUT]: "ended by the identity provider that it came from",
   [RevocationReason.ACTOR_ENDED]: "ended with the session of its actor",
 };
 

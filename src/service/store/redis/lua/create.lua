@@ -7,12 +7,13 @@
 --       version of the record, 12 the text of the due records (event-text.ts) of sessions that end, or '', 13 that of the created session,
 --       or '', 14 the limit: what it counts ('subject', 'client_id', 'client_kind'), how many sessions, and what happens beyond
 --       ('end_least_recently_used', 'end_oldest', 'refuse'), separated by spaces; or '', 15 for how long the id is claimed, ms: until then
---       no second session is created with it; or '', 16 what an earlier run has found (result 'more')
+--       no second session is created with it; or '', 16 the names of the logins at an identity provider that it came from (upstream.ts),
+--       one after the other; or '', 17 what an earlier run has found (result 'more')
 -- Returns the session's record; the id of the session of argument 10 if it was live, or ''; 'new' if no live session of the subject, of
 -- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended (each followed by its actor), in order. If the limit
 -- refuses the session, it changes nothing, and returns 'refused', '', '', and ids and records of sessions that the limit counts, the least
 -- recently used first. If one run is not enough, it creates nothing, and returns 'again', '', 'new' or '', and the ids of the sessions that
--- it has ended; or 'more' and argument 16 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
+-- it has ended; or 'more' and argument 17 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
 -- With argument 15 no session is new, and it returns the record and 'existing' of a live session that an earlier run has created, and 'ended' if that one has ended.
 local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
 local existing = live(partition, sid, now)
@@ -83,11 +84,11 @@ if ARGV[14] ~= '' then
     if old and subject_of(old) == subject and not actor_of(old) and group_of(old, scope) == group then return nil end
     local known, entries = sids, {}
     if not sids then
-      local from = ARGV[16] == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(ARGV[16], 1, ENTRY)
+      local from = ARGV[17] == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(ARGV[17], 1, ENTRY)
       entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
       local added = {}
       for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
-      known = string.sub(ARGV[16], ENTRY + 1) .. table.concat(added)
+      known = string.sub(ARGV[17], ENTRY + 1) .. table.concat(added)
     end
     local counted = in_group(alike(live_sessions(partition, known, now), acts), scope, group)
     local is_all, window = #entries < MOST, action == 'end_oldest' and 1 or WINDOW
@@ -173,6 +174,16 @@ local function drop_expired(sids)
   return string.sub(sids, from)
 end
 
+-- Returns the live ones among a few sessions.
+local function drop_ended(sids)
+  local kept = ''
+  for at = 1, #sids, ID do
+    local other = string.sub(sids, at, at + ID - 1)
+    if live(partition, other, now) then kept = kept .. other end
+  end
+  return kept
+end
+
 if sids and #sids < math.min(cap, MOST) * ID then
   sids = drop_expired(sids)
 elseif sids then
@@ -217,6 +228,14 @@ else
   keep(many)
   local clean_until, expires = redis.call('GET', clean), created + math.min(idle, life)
   if clean_until and expires < tonumber(clean_until) then redis.call('SET', clean, expires, 'KEEPTTL') end
+end
+
+-- Adds the session to those of its login. The others that are live stay there.
+local UPSTREAM = 22
+for at = 1, #ARGV[16], UPSTREAM do
+  local login = partition .. 'U' .. string.sub(ARGV[16], at, at + UPSTREAM - 1)
+  redis.call('SET', login, drop_ended(redis.call('GET', login) or '') .. sid, 'KEEPTTL')
+  keep(login)
 end
 
 -- Inserts the session in the order of creation, mostly at its end. The new chunk is added before the old one is removed, because Redis

@@ -24,6 +24,8 @@
 --   {a7}A           sessions that end with a session of this partition, that of their actor: each the id of the actor's session, its own id
 --                   and the time at which it expires (I6). The first id is NOBODY from the end of the actor's session on, until any
 --                   instance has ended the session (attached.lua). The key is absent if there are none.
+--   {a7}U<login>    the sessions that came from a login at an identity provider; their ids, one after the other. The name is a hash
+--                   (upstream.ts).
 --   {a7}r           due records (src/service/session/events/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
 --                   record is due, when the event was, its kind, the request (event-text.ts) and the subject. record.lua removes a due

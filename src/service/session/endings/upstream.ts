@@ -1,0 +1,45 @@
+/** Ends the sessions that came from a login at an identity provider, when the provider says that the login is over. */
+import type { Audit, Requester } from "../audit.ts";
+import { originOf } from "../events/due-lines.ts";
+import { loginsOf, type SessionId, type Upstream } from "../model.ts";
+import type { SessionStore } from "../ports.ts";
+import { toWallClock, type WallMs } from "../time.ts";
+
+/** What a provider has ended: one of its sessions, or all sessions of a user. At least one of the two is present. */
+type EndedLogin = Upstream & {
+  /** When the provider says so. Sessions that were created later stay: a message that is repeated ends no later login. */
+  readonly createdUntil: WallMs;
+};
+
+type Deps = { readonly store: Pick<SessionStore, "sessionsOf" | "find" | "end" | "shiftMs">; readonly audit: Audit };
+
+/** @returns how many sessions have ended @throws StoreUnavailable if some may still be live. The call can be repeated */
+export async function endUpstream(deps: Deps, ended: EndedLogin, requester: Requester): Promise<number> {
+  const found = await Promise.all(loginsOf(ended).map((login) => deps.store.sessionsOf(login)));
+  const sids = [...new Set(found.flat())];
+  const results = await Promise.allSettled(sids.map((sid) => endOne(deps, sid, ended, requester)));
+  const failure = results.find(({ status }) => status === "rejected");
+  if (failure?.status === "rejected") throw failure.reason;
+  return results.filter((result) => result.status === "fulfilled" && result.value).length;
+}
+
+async function endOne({ store, audit }: Deps, sid: SessionId, ended: EndedLogin, requester: Requester) {
+  const found = await store.find(sid);
+  if (!found.ok) return false;
+  const { subject, upstream, createdAt, actor } = found.session;
+  if (upstream === undefined || !isOf(upstream, ended)) return false;
+  if (toWallClock(createdAt, store.shiftMs({ sid })) > ended.createdUntil) return false;
+  const outcome = await store.end(sid, "upstream_logout", originOf(requester));
+  if (!outcome.ok) return false;
+  audit({ event: "session_ended", sid, subject, actor: actor?.subject, reason: "upstream_logout" }, requester);
+  return true;
+}
+
+/** Returns whether a session's login is among those that have ended. What one of the two does not say, does not differ. */
+function isOf(login: Upstream, ended: Upstream): boolean {
+  const agree = (one: string | undefined, other: string | undefined) =>
+    one === undefined || other === undefined || one === other;
+  return (
+    login.issuer === ended.issuer && agree(login.sessionId, ended.sessionId) && agree(login.subject, ended.subject)
+  );
+}

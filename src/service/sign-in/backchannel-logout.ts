@@ -1,0 +1,103 @@
+/** Receives back-channel logouts: providers call `POST /v1/auth/backchannel-logout` when they have ended a login. */
+import type { Request, Response } from "../../platform/listener/exchange.ts";
+import { respond } from "../../platform/listener/exchange.ts";
+import { readBody, sendJson } from "../../platform/listener/json.ts";
+import type { ProviderSettings } from "../config/providers.ts";
+import {
+  addressOf,
+  CLOCK_SKEW_SECONDS,
+  type LogoutFailure,
+  type LogoutToken,
+  MAX_AGE_SECONDS,
+} from "./logout-token.ts";
+
+export const BACKCHANNEL_LOGOUT = "/v1/auth/backchannel-logout";
+
+export type EndedLogin = Pick<LogoutToken, "sessionId" | "subject"> & {
+  readonly issuer: string;
+  /** Sessions that were created later stay; ms since the epoch. */
+  readonly createdUntilMs: number;
+};
+
+type Deps = {
+  readonly providers: () => readonly ProviderSettings[];
+  readonly verify: (
+    settings: ProviderSettings,
+    text: string,
+  ) => Promise<{ readonly ok: true; readonly token: LogoutToken } | LogoutFailure>;
+  /** Ends the sessions of a login, and returns how many. Rejects if some may still be live. */
+  readonly end: (login: EndedLogin, request: Request) => Promise<number>;
+  readonly clock: () => number;
+  readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
+  readonly onError: (error: unknown) => void;
+};
+
+/** The size limit of a request, in bytes. A logout token takes about one kilobyte. */
+const MAX_BYTES = 16_384;
+/** How many tokens are remembered. Beyond this, the oldest are forgotten. */
+const MAX_REMEMBERED = 10_000;
+
+type Outcome = { readonly status: 200 | 503 } | { readonly status: 400; readonly description: string };
+const UNAVAILABLE: Outcome = { status: 503 };
+
+/** Responds as OpenID Connect Back-Channel Logout 1.0 section 2.8 says. With 503 the provider may repeat the request, which then ends the session. */
+export function createBackchannelLogout(deps: Deps) {
+  const { clock, onError } = deps;
+  /** The tokens that have been accepted, until they are too old, oldest first. */
+  const used = new Map<string, number>();
+  const isUsed = (id: string) => {
+    for (const [other, until] of used) {
+      if (clock() < until && used.size <= MAX_REMEMBERED) break;
+      used.delete(other);
+    }
+    return used.has(id);
+  };
+
+  async function receive(request: Request): Promise<Outcome> {
+    const text = new URLSearchParams((await readBody(request, MAX_BYTES)) ?? "").getAll("logout_token");
+    const [token = ""] = text;
+    const address = text.length === 1 ? addressOf(token) : undefined;
+    if (address === undefined) return refuse(deps, undefined, "no_token");
+    const isMeant = ({ issuer, clientId }: ProviderSettings) =>
+      issuer === address.issuer && address.audience.includes(clientId);
+    const settings = deps.providers().find(isMeant);
+    if (settings === undefined) return refuse(deps, undefined, "no_provider");
+    const verified = await deps.verify(settings, token);
+    if (!verified.ok) return verified.reason === "unavailable" ? UNAVAILABLE : refuse(deps, settings, verified.code);
+    const { jti, iat, ...login } = verified.token;
+    const id = JSON.stringify([settings.issuer, jti]);
+    if (isUsed(id)) return refuse(deps, settings, "used");
+    const createdUntilMs = (iat + CLOCK_SKEW_SECONDS) * 1000;
+    const count = await deps.end({ issuer: settings.issuer, ...login, createdUntilMs }, request);
+    // A token is used up only now: after a failure the provider repeats it.
+    used.set(id, clock() + (MAX_AGE_SECONDS + CLOCK_SKEW_SECONDS) * 1000);
+    deps.log.info({ event: "backchannel_logout", provider: settings.name, count }, "backchannel_logout");
+    return { status: 200 };
+  }
+
+  return (request: Request, response: Response) => {
+    if (request.method !== "POST") {
+      const status = request.method === "OPTIONS" ? 204 : 405;
+      return respond(response, status, { allow: "POST, OPTIONS" });
+    }
+    receive(request)
+      .catch((error: unknown) => {
+        onError(error);
+        return UNAVAILABLE;
+      })
+      .then((outcome) => {
+        if (outcome.status === 400) {
+          sendJson(response, 400, { error: "invalid_request", error_description: outcome.description });
+        } else {
+          const retry = outcome.status === 503 ? { "retry-after": "1" } : {};
+          respond(response, outcome.status, { "cache-control": "no-store", "content-length": 0, ...retry });
+        }
+      })
+      .catch(() => response.destroy());
+  };
+}
+
+function refuse({ log }: Deps, settings: ProviderSettings | undefined, reason: string): Outcome {
+  log.warn({ event: "backchannel_logout_refused", provider: settings?.name, reason }, "backchannel_logout_refused");
+  return { status: 400, description: "the logout token is not valid" };
+}

@@ -1,0 +1,26 @@
+/** Finds the sessions that came from a login at an identity provider. Only their partitions know them, so all partitions are asked. */
+import { hash } from "node:crypto";
+import type { UpstreamLogin } from "../../session/model.ts";
+import type { SessionStore } from "../../session/ports.ts";
+import type { Link } from "./link.ts";
+import { slicesOf, TAGS } from "./partitions.ts";
+import { buffers, sessionId } from "./replies.ts";
+
+/** The length of a name, in characters (UPSTREAM in lua/create.lua). */
+const NAME_LENGTH = 22;
+
+/** Returns the name of a login in keys: a hash, so that neither the provider's session nor its user can be read there. */
+export function nameOf(login: UpstreamLogin): string {
+  const part = "sessionId" in login ? ["sid", login.sessionId] : ["sub", login.subject];
+  return hash("sha256", JSON.stringify([login.issuer, ...part]), "base64url").slice(0, NAME_LENGTH);
+}
+
+export function createUpstream(link: Pick<Link, "run">, clustered: boolean): Pick<SessionStore, "sessionsOf"> {
+  return {
+    async sessionsOf(login) {
+      const slots = slicesOf(TAGS, clustered ? 1 : TAGS.length);
+      const found = await Promise.all(slots.map((tags) => link.run("upstream", tags, [nameOf(login)])));
+      return found.flatMap((reply) => buffers(reply).map(sessionId));
+    },
+  };
+}
