@@ -1,5 +1,5 @@
-import type { DescField, DescMessage, DescService } from "@bufbuild/protobuf";
-import { AnySchema, FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import type { DescMessage, DescService } from "@bufbuild/protobuf";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
 import type { RouteTable } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
 import { contentOf, type MediaTypes } from "./content.ts";
@@ -34,7 +34,7 @@ export function describeServices(
   overlay: Overlay,
   { alwaysEmitImplicit = false, mediaTypes = [], servers = ["/"] }: DocumentOptions = {},
 ): JsonObject {
-  const schemas = new Schemas(alwaysEmitImplicit ? alwaysEmitted(tables) : undefined);
+  const schemas = new Schemas({ alwaysEmitImplicit, isSent: sentMessages(tables) });
   const pathFor = createPaths();
   const paths: Record<string, Record<string, Json>> = {};
   const operationIds = new Set<string>();
@@ -83,8 +83,8 @@ function put(item: Record<string, Json>, method: string, operation: Json): void 
   item["x-additionalOperations"] = { ...(isObject(others) ? others : {}), [method]: operation };
 }
 
-/** Returns which fields responses always have: those without presence, in messages that no request body contains. */
-function alwaysEmitted(tables: readonly RouteTable[]): (field: DescField) => boolean {
+/** Returns which messages a request body can contain. */
+function sentMessages(tables: readonly RouteTable[]): (type: DescMessage) => boolean {
   const sent = new Set<DescMessage>();
   const addAll = (type: DescMessage): void => {
     if (sent.has(type)) return;
@@ -97,7 +97,7 @@ function alwaysEmitted(tables: readonly RouteTable[]): (field: DescField) => boo
       if (input !== undefined && body !== "") addAll(input);
     }
   }
-  return ({ presence, parent }) => presence === FeatureSet_FieldPresence.IMPLICIT && !sent.has(parent);
+  return (type) => sent.has(type);
 }
 
 /** Describes the default failure response of the runtime (google/rpc/status.proto). */

@@ -1,4 +1,5 @@
 import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { commentOf } from "./comments.ts";
 import { type Json, type JsonObject, sorted } from "./json.ts";
 import {
@@ -13,14 +14,21 @@ import {
 } from "./rules.ts";
 import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-known.ts";
 
+/** How the runtime writes and reads JSON, as far as schemas depend on it. */
+interface JsonRules {
+  /** Whether responses have all fields without presence (`alwaysEmitImplicit` of protobuf-es). Otherwise an empty one is left out. */
+  readonly alwaysEmitImplicit: boolean;
+  /** Returns whether a request body can contain the message. */
+  isSent(type: DescMessage): boolean;
+}
+
 /** The schemas of messages and enums in proto JSON. Each becomes a component on first use, so that messages may be recursive. */
 export class Schemas {
   readonly #components = new Map<string, Json>();
-  readonly #alwaysSet: (field: DescField) => boolean;
+  readonly #rules: JsonRules;
 
-  /** @param alwaysSet returns whether JSON always contains a field although requests need not set it */
-  constructor(alwaysSet: (field: DescField) => boolean = () => false) {
-    this.#alwaysSet = alwaysSet;
+  constructor(rules: JsonRules) {
+    this.#rules = rules;
   }
 
   /** Adds a schema without a descriptor. */
@@ -81,8 +89,7 @@ export class Schemas {
   }
 
   #content(fields: readonly DescField[]): Schema {
-    const required = fields.filter((field) => isRequired(field) || this.#alwaysSet(field));
-    const groups = choices(fields.filter((field) => !this.#alwaysSet(field)));
+    const required = fields.filter((field) => this.#isPresent(field));
     return {
       ...(fields.length > 0 && {
         properties: Object.fromEntries(
@@ -90,9 +97,22 @@ export class Schemas {
         ),
       }),
       ...(required.length > 0 && { required: required.map((field) => field.jsonName) }),
-      ...(groups.length === 1 && groups[0]),
-      ...(groups.length > 1 && { allOf: groups }),
+      ...choices(fields.filter((field) => !this.#isAlwaysEmitted(field))),
     };
+  }
+
+  /** Whether JSON must contain a field. A response leaves out a required field without presence that has its default value. */
+  #isPresent(field: DescField): boolean {
+    return this.#isImplicitInResponse(field) ? this.#rules.alwaysEmitImplicit : isRequired(field);
+  }
+
+  #isAlwaysEmitted(field: DescField): boolean {
+    return this.#rules.alwaysEmitImplicit && this.#isImplicitInResponse(field);
+  }
+
+  /** Whether the runtime alone writes a field, and decides by its value whether to write it. */
+  #isImplicitInResponse({ presence, parent }: DescField): boolean {
+    return presence === FeatureSet_FieldPresence.IMPLICIT && !this.#rules.isSent(parent);
   }
 
   #enumeration(type: DescEnum): Schema {
@@ -130,21 +150,29 @@ function described(desc: DescField | DescMessage | DescEnum): Schema {
   return { ...(description !== "" && { description }), ...(desc.deprecated && { deprecated: true }) };
 }
 
-/** Describes the oneofs among the fields, and the groups that a rule names: exactly one field is set, or at most one. */
-function choices(fields: readonly DescField[]): Schema[] {
+/**
+ * Describes the oneofs among the fields, and the groups that a rule names: exactly one field is set, or at most one. "At most one" excludes
+ * every pair, because generators make an alternative of `oneOf` a type, and one without fields is a type that does not compile in mocks.
+ */
+function choices(fields: readonly DescField[]): Schema {
   const type = fields[0]?.parent;
-  if (type === undefined) return [];
+  if (type === undefined) return {};
   const groups = [
     ...type.oneofs.map((oneof) => ({ names: oneof.fields.map(({ name }) => name), required: isOneofRequired(oneof) })),
     ...exclusiveGroups(type).map(({ fields: names, required }) => ({ names, required })),
   ];
-  return groups.flatMap(({ names, required }) => {
+  const one: Schema[] = [];
+  const pairs: Schema[] = [];
+  for (const { names, required } of groups) {
     const present = fields.filter(({ name }) => names.includes(name)).map(({ jsonName }) => jsonName);
-    const each = present.map((name) => ({ required: [name] }));
     // If a member of the group is not in this object (it is in the path, for example), that member may be the one that is set.
-    if (required && present.length === names.length) return { oneOf: each };
-    // The alternative without any field is written with `not`: generators mistake properties whose schema is `false` for fields.
-    const none = { not: { anyOf: each } };
-    return present.length > 1 ? { oneOf: [...each, none] } : [];
-  });
+    if (required && present.length === names.length) one.push({ oneOf: present.map((name) => ({ required: [name] })) });
+    else
+      pairs.push(...present.flatMap((name, at) => present.slice(at + 1).map((other) => ({ required: [name, other] }))));
+  }
+  return {
+    ...(one.length === 1 && one[0]),
+    ...(one.length > 1 && { allOf: one }),
+    ...(pairs.length > 0 && { not: pairs.length === 1 ? pairs[0] : { anyOf: pairs } }),
+  };
 }

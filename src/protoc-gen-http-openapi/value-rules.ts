@@ -19,7 +19,7 @@ interface NumberRules<Value extends number | bigint> {
 
 /** @param hasConst whether the rules set `const`, which cannot be seen from its value if that is zero */
 export function integerKeywords(rules: NumberRules<number>, hasConst: boolean): Schema {
-  return { ...valueKeywords(rules, hasConst, (value) => value), ...bounds(rules) };
+  return { ...valueKeywords(rules, hasConst, (value) => value), ...bounds(rules, 1) };
 }
 
 /** Returns the keywords of a double. JSON writes NaN and Infinity as words, which are excluded if there are bounds. */
@@ -55,15 +55,18 @@ function isOutside({ lessThan, greaterThan }: Pick<NumberRules<number | bigint>,
   return lessThan.case !== undefined && greaterThan.case !== undefined && lessThan.value < greaterThan.value;
 }
 
-function bounds(rules: Pick<NumberRules<number | bigint>, "lessThan" | "greaterThan">): Schema {
+/** @param step of integers: the difference between an exclusive bound and the inclusive one that replaces it, and that of the type */
+function bounds(rules: Pick<NumberRules<number | bigint>, "lessThan" | "greaterThan">, step?: 1): Schema {
   const { lessThan, greaterThan } = rules;
   const lower: Schema = {
     ...(greaterThan.case === "gte" && { minimum: Number(greaterThan.value) }),
-    ...(greaterThan.case === "gt" && { exclusiveMinimum: Number(greaterThan.value) }),
+    ...(greaterThan.case === "gt" &&
+      (step ? { minimum: Number(greaterThan.value) + step } : { exclusiveMinimum: Number(greaterThan.value) })),
   };
   const upper: Schema = {
     ...(lessThan.case === "lte" && { maximum: Number(lessThan.value) }),
-    ...(lessThan.case === "lt" && { exclusiveMaximum: Number(lessThan.value) }),
+    ...(lessThan.case === "lt" &&
+      (step ? { maximum: Number(lessThan.value) - step } : { exclusiveMaximum: Number(lessThan.value) })),
   };
   return isOutside(rules) ? { anyOf: [lower, upper] } : { ...lower, ...upper };
 }

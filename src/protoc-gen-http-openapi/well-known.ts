@@ -22,7 +22,7 @@ export function scalarSchema(type: ScalarType): Schema {
     case ScalarType.INT32:
     case ScalarType.SINT32:
     case ScalarType.SFIXED32:
-      return { type: "integer", format: "int32" };
+      return { type: "integer", format: "int32", minimum: -2147483648, maximum: 2147483647 };
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
       return { type: "integer", format: "uint32", minimum: 0, maximum: 4294967295 };

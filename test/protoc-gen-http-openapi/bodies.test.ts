@@ -26,10 +26,15 @@ describe("bodies", () => {
     expect(required(`post: "/v1" body: "inner"`, "Inner inner = 3;")).toBeUndefined();
   });
 
-  test("none of a oneof is said without fields that are false, which generators take for fields", () => {
-    const document = describeText(service(`post: "/v1" body: "*"`, "oneof choice { string a = 3; string b = 4; }"));
-    const each = [{ required: ["a"] }, { required: ["b"] }];
-    expect(document.components.schemas["t.v1.M"]?.oneOf).toEqual([...each, { not: { anyOf: each } }]);
+  test("at most one of a oneof is said without alternatives, of which generators make types", () => {
+    const both = "oneof choice { string a = 3; string b = 4; }";
+    const schemaOf = (fields: string) =>
+      describeText(service(`post: "/v1" body: "*"`, fields)).components.schemas["t.v1.M"];
+    const pairs = (...names: [string, string][]) => names.map((required) => ({ required }));
+    expect(schemaOf(both)?.not).toEqual({ required: ["a", "b"] });
+    const more = schemaOf(`${both} oneof other { string c = 5; string d = 6; string e = 7; }`);
+    expect(more?.not).toEqual({ anyOf: pairs(["a", "b"], ["c", "d"], ["c", "e"], ["d", "e"]) });
+    expect(more).not.toHaveProperty("oneOf");
   });
 
   test("a DELETE has a body only if there are fields that nothing else can carry", () => {

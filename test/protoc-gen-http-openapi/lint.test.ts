@@ -56,9 +56,10 @@ async function lint(name: string, document: object): Promise<Finding[]> {
   return (JSON.parse(output) as { problems: Finding[] }).problems;
 }
 
-/** Redocly wrongly reports that the fields of `required` are undefined if they are defined two levels above a `not`. */
+/** Redocly wrongly reports that the fields of `required` are undefined if they are defined above a `not`. */
 const isOfNone = ({ ruleId, location }: Finding) =>
-  ruleId === "no-required-schema-properties-undefined" && /\/not\/anyOf\//.test(location[0]?.pointer ?? "");
+  ruleId === "no-required-schema-properties-undefined" &&
+  /\/not\/(?:anyOf\/\d+\/)?required\//.test(location[0]?.pointer ?? "");
 
 const describeFinding = ({ ruleId, message, location }: Finding) => `${ruleId}: ${location[0]?.pointer}: ${message}`;
 

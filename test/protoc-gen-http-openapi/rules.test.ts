@@ -18,7 +18,7 @@ function bodyOf(fields: string) {
 
 describe("a field with", () => {
   const string = { type: "string" };
-  const int32 = { type: "integer", format: "int32" };
+  const int32 = { type: "integer", format: "int32", minimum: -2147483648, maximum: 2147483647 };
   const uint32 = { type: "integer", format: "uint32", minimum: 0, maximum: 4294967295 };
 
   test.each<[rule: string, field: string, schema: object]>([
@@ -58,7 +58,7 @@ describe("a field with", () => {
 
   test.each<[field: string, schema: object]>([
     [`int32 f = 1 [${RULE}.int32 = {gte: 1, lte: 9}];`, { ...int32, minimum: 1, maximum: 9 }],
-    [`int32 f = 1 [${RULE}.int32 = {gt: 1, lt: 9}];`, { ...int32, exclusiveMinimum: 1, exclusiveMaximum: 9 }],
+    [`int32 f = 1 [${RULE}.int32 = {gt: 1, lt: 9}];`, { ...int32, minimum: 2, maximum: 8 }],
     [`int32 f = 1 [${RULE}.int32.gte = 0];`, { ...int32, minimum: 0 }],
     [`uint32 f = 1 [${RULE}.uint32.lte = 9];`, { ...uint32, maximum: 9 }],
   ])("bounds: %s", (field, schema) => {
@@ -160,8 +160,18 @@ describe("always_emit_implicit=true", () => {
   });
 });
 
+test("a required field without presence is not promised in a response, which leaves it out if it is empty", () => {
+  const document = describeText(`
+    service S { rpc Get(Q) returns (A) { option (google.api.http) = { get: "/a" }; } }
+    message Q { string q = 1 [${BEHAVIOR} = REQUIRED]; }
+    message A { string implicit = 1 [${BEHAVIOR} = REQUIRED]; repeated string list = 2 [${RULE}.required = true];
+      optional string explicit = 3 [${BEHAVIOR} = REQUIRED]; }`);
+  expect(document.components.schemas["t.v1.A"]?.required).toEqual(["explicit"]);
+  expect(operation(document, "S_Get").operation.parameters).toMatchObject([{ name: "q", required: true }]);
+});
+
 test("a response of the same message is still an object", () => {
-  const document = describeText(service(`get: "/v1"`, `string a = 1 [${RULE}.required = true];`));
+  const document = describeText(service(`get: "/v1"`, `optional string a = 1 [${RULE}.required = true];`));
   const content = operation(document, "Shelf_Get").operation.responses["200"]?.content?.["application/json"];
   expect(resolve(document, content?.schema ?? {})).toMatchObject({ type: "object", required: ["a"] });
 });
