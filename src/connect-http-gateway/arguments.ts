@@ -36,7 +36,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --allow-cross-site          check no origins: only for servers that take no cookie and nothing else that browsers send by themselves
   --live-path PATH            default /healthz: 200 while the gateway runs
   --ready-path PATH           default /readyz: 200 if the upstream is healthy, else 503
-  --heartbeat-ms N            comments in idle server-sent events; default 15000, 0: none
+  --heartbeat-ms N            comments in idle server-sent events, empty lines in idle NDJSON; default 15000, 0: none
   --heap NAME                 small (default), or node: larger, for less CPU time while a thousand calls or more wait for the upstream
   --drain-ms N                how long open requests may take after SIGTERM; default 10000
   --log WHAT                  all (default), errors or none; one JSON object per request on stdout

@@ -37,7 +37,10 @@ export interface ResponseOptions<Source> {
   readonly compress?: boolean;
   /** Whether streams are compressed for clients that accept gzip; each message is flushed. Default: false. */
   readonly compressStreams?: boolean;
-  /** How often a comment is written to an idle stream of server-sent events, in milliseconds. Default: never. */
+  /**
+   * How often a comment is written to an idle stream of server-sent events, and an empty line to one of NDJSON, in milliseconds. Default:
+   * never.
+   */
   readonly heartbeatIntervalMs?: number;
   /**
    * How long the head of a streamed response waits for the first message, in milliseconds. A failure within that time becomes an ordinary
