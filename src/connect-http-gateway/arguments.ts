@@ -36,7 +36,8 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --allow-cross-site          check no origins: only for servers that take no cookie and nothing else that browsers send by themselves
   --live-path PATH            default /healthz: 200 while the gateway runs
   --ready-path PATH           default /readyz: 200 if the upstream is healthy, else 503
-  --heartbeat-ms N            comments in idle server-sent events, empty lines in idle NDJSON; default 15000, 0: none
+  --heartbeat-ms N            comments in idle server-sent events; default 15000, 0: none
+  --ndjson-heartbeats         empty lines in idle NDJSON, too: only for clients that skip them
   --heap NAME                 small (default), or node: larger, for less CPU time while a thousand calls or more wait for the upstream
   --drain-ms N                how long open requests may take after SIGTERM; default 10000
   --log WHAT                  all (default), errors or none; one JSON object per request on stdout
@@ -75,6 +76,7 @@ export interface GatewayArguments {
   readonly livePath: string;
   readonly readyPath: string;
   readonly heartbeatMs: number;
+  readonly ndjsonHeartbeats: boolean;
   readonly drainMs: number;
   readonly log: "all" | "errors" | "none";
   readonly logRate: number;
@@ -118,6 +120,7 @@ const OPTIONS = {
   "live-path": { ...TEXT, default: "/healthz" },
   "ready-path": { ...TEXT, default: "/readyz" },
   "heartbeat-ms": { ...TEXT, default: "15000" },
+  "ndjson-heartbeats": FLAG,
   heap: { ...TEXT, default: "small" },
   "drain-ms": { ...TEXT, default: "10000" },
   log: { ...TEXT, default: "all" },
@@ -173,6 +176,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     livePath: values["live-path"],
     readyPath: values["ready-path"],
     heartbeatMs: integer("heartbeat-ms", values["heartbeat-ms"], 0),
+    ndjsonHeartbeats: values["ndjson-heartbeats"],
     drainMs: integer("drain-ms", values["drain-ms"], 0),
     log: oneOf("log", values.log, ["all", "errors", "none"]),
     logRate: integer("log-rate", values["log-rate"], 1),

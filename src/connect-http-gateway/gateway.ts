@@ -105,6 +105,7 @@ async function createHandler(
     jsonOptions: { registry },
     readMaxBytes: args.maxBodyBytes,
     heartbeatIntervalMs: args.heartbeatMs,
+    ndjsonHeartbeats: args.ndjsonHeartbeats,
     trailersAsHeaders: true,
     maxTimeoutMs: args.maxTimeoutMs,
     onInternalError: (error, rpc) =>

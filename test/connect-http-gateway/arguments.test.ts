@@ -31,6 +31,7 @@ const DEFAULTS = {
   livePath: "/healthz",
   readyPath: "/readyz",
   heartbeatMs: 15_000,
+  ndjsonHeartbeats: false,
   drainMs: 10_000,
   log: "all",
   logRate: 1_000,

@@ -104,13 +104,20 @@ describe.each(ways)("a stream over %s", (way, open) => {
       expect((await get("/v1/count/9", { method: "HEAD" })).status).toBe(200);
     }));
 
-  test("sends comments while server-sent events are idle, empty lines for NDJSON, and nothing in an array", () =>
+  test("sends comments while server-sent events are idle, and nothing in other formats", () =>
     withStream({ heartbeatIntervalMs: 5 }, async (stream, get) => {
       const events = readerOf(await get("/v1/count/9", accept("text/event-stream")));
       const lines = readerOf(await get("/v1/count/9", accept("application/x-ndjson")));
+      expect(await events.read()).toMatch(/^(:\n\n)+$/);
+      expect(await events.read()).toMatch(/^(:\n\n)+$/);
+      stream.end();
+      expect(await lines.read()).toBe("");
+    }));
+
+  test("sends empty lines while NDJSON is idle if that is wanted, and nothing in an array", () =>
+    withStream({ heartbeatIntervalMs: 5, ndjsonHeartbeats: true }, async (stream, get) => {
+      const lines = readerOf(await get("/v1/count/9", accept("application/x-ndjson")));
       const array = readerOf(await get("/v1/count/9", accept("application/json")));
-      expect(await events.read()).toMatch(/^(:\n\n)+$/);
-      expect(await events.read()).toMatch(/^(:\n\n)+$/);
       expect(await lines.read()).toMatch(/^\n+$/);
       expect(await lines.read()).toMatch(/^\n+$/);
       expect(await array.read()).toBe("[");

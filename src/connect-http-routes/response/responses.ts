@@ -23,7 +23,7 @@ import {
 import { acceptsGzip, codecFor } from "./negotiation.ts";
 import type { ResponseInfo } from "./response-info.ts";
 import { statusEncoder } from "./status-encoder.ts";
-import { RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.ts";
+import { NDJSON, RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.ts";
 
 /** Options for encoding responses. */
 export interface ResponseOptions<Source> {
@@ -37,11 +37,10 @@ export interface ResponseOptions<Source> {
   readonly compress?: boolean;
   /** Whether streams are compressed for clients that accept gzip; each message is flushed. Default: false. */
   readonly compressStreams?: boolean;
-  /**
-   * How often a comment is written to an idle stream of server-sent events, and an empty line to one of NDJSON, in milliseconds. Default:
-   * never.
-   */
+  /** How often a comment is written to an idle stream of server-sent events, in milliseconds. Default: never. */
   readonly heartbeatIntervalMs?: number;
+  /** Whether an empty line is written to idle streams of NDJSON, at the same interval. Clients that parse every line fail at it. Default: false. */
+  readonly ndjsonHeartbeats?: boolean;
   /**
    * How long the head of a streamed response waits for the first message, in milliseconds. A failure within that time becomes an ordinary
    * response. Default: one turn of the event loop, or 500 ms if calls are forwarded to a remote server (`transport`).
@@ -158,8 +157,10 @@ export class Responses<Source> {
     return this.#options.streamHeadWaitMs ?? 0;
   }
 
-  get heartbeatIntervalMs(): number | undefined {
-    return this.#options.heartbeatIntervalMs;
+  /** Returns how often a format's heartbeat is written, in ms; undefined for never. */
+  heartbeatIntervalMs({ contentType }: StreamFormat): number | undefined {
+    const { heartbeatIntervalMs, ndjsonHeartbeats = false } = this.#options;
+    return contentType !== NDJSON.contentType || ndjsonHeartbeats ? heartbeatIntervalMs : undefined;
   }
 
   /** Whether a stream is compressed. If the client's headers decide, the response gets a `Vary` header. */

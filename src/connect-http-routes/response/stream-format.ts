@@ -19,8 +19,8 @@ export interface StreamFormat {
   readonly close: string;
 }
 
-/** Writes one message per line (ndjson.org, whose readers skip empty lines). A failure is the last line. */
-const NDJSON: StreamFormat = {
+/** Writes one message per line (ndjson.org). A failure is the last line. */
+export const NDJSON: StreamFormat = {
   contentType: "application/x-ndjson",
   open: "",
   chunk: ({ content }) => `${content}\n`,

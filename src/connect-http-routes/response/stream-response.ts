@@ -39,7 +39,7 @@ export async function sendStream<Source>(
   const socket = exchange.stream(status, lines);
   if (first === undefined) socket.flush();
   const compressed = compress ? (exchange.gzip.compressStream?.(socket) ?? socket) : socket;
-  const response = withHeartbeat(compressed, format.heartbeat, responses.heartbeatIntervalMs);
+  const response = withHeartbeat(compressed, format.heartbeat, responses.heartbeatIntervalMs(format));
   const stop = exchange.onAbort((reason) => call.end(reason));
   let started = false;
   try {
