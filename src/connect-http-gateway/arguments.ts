@@ -37,6 +37,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --live-path PATH            default /healthz: 200 while the gateway runs
   --ready-path PATH           default /readyz: 200 if the upstream is healthy, else 503
   --heartbeat-ms N            comments in idle server-sent events; default 15000, 0: none
+  --problem-details           failures as application/problem+json (RFC 9457); default: google.rpc.Status
   --ndjson-heartbeats         empty lines in idle NDJSON, too: only for clients that skip them
   --heap NAME                 small (default), or node: larger, for less CPU time while a thousand calls or more wait for the upstream
   --drain-ms N                how long open requests may take after SIGTERM; default 10000
@@ -77,6 +78,7 @@ export interface GatewayArguments {
   readonly readyPath: string;
   readonly heartbeatMs: number;
   readonly ndjsonHeartbeats: boolean;
+  readonly problemDetails: boolean;
   readonly drainMs: number;
   readonly log: "all" | "errors" | "none";
   readonly logRate: number;
@@ -121,6 +123,7 @@ const OPTIONS = {
   "ready-path": { ...TEXT, default: "/readyz" },
   "heartbeat-ms": { ...TEXT, default: "15000" },
   "ndjson-heartbeats": FLAG,
+  "problem-details": FLAG,
   heap: { ...TEXT, default: "small" },
   "drain-ms": { ...TEXT, default: "10000" },
   log: { ...TEXT, default: "all" },
@@ -177,6 +180,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     readyPath: values["ready-path"],
     heartbeatMs: integer("heartbeat-ms", values["heartbeat-ms"], 0),
     ndjsonHeartbeats: values["ndjson-heartbeats"],
+    problemDetails: values["problem-details"],
     drainMs: integer("drain-ms", values["drain-ms"], 0),
     log: oneOf("log", values.log, ["all", "errors", "none"]),
     logRate: integer("log-rate", values["log-rate"], 1),

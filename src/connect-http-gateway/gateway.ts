@@ -1,6 +1,6 @@
 /** Serves the RPCs of a remote server as JSON over HTTP, with the listener of the session service and all of its limits. */
 import type { Transport } from "@connectrpc/connect";
-import { createHttpHandler, type NodeHandler, protobufCodec } from "connect-http-routes";
+import { createHttpHandler, type NodeHandler, problemEncoder, protobufCodec } from "connect-http-routes";
 import { withOneHost } from "../platform/listener/authority.ts";
 import { type Handler, type Responder, respond } from "../platform/listener/exchange.ts";
 import { healthz, type Page, type Render, withPages } from "../platform/listener/pages.ts";
@@ -107,6 +107,7 @@ async function createHandler(
     heartbeatIntervalMs: args.heartbeatMs,
     ndjsonHeartbeats: args.ndjsonHeartbeats,
     trailersAsHeaders: true,
+    ...(args.problemDetails && { failureEncoder: problemEncoder() }),
     maxTimeoutMs: args.maxTimeoutMs,
     onInternalError: (error, rpc) =>
       write({ event: "internal error", ...(rpc && { rpc: rpc.name }), reason: reasonsOf(error) }),

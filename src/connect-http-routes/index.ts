@@ -35,6 +35,7 @@ export type {
   FailureEncoder,
   FailureResponse,
 } from "./response/failure.ts";
+export { type ProblemOptions, problemEncoder } from "./response/problem-encoder.ts";
 export type { ResponseInfo } from "./response/response-info.ts";
 export type { ResponseOptions } from "./response/responses.ts";
 export { statusEncoder } from "./response/status-encoder.ts";

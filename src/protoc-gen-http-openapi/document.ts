@@ -23,6 +23,8 @@ export interface DocumentOptions {
   readonly mediaTypes?: MediaTypes;
   /** URLs or paths below which the routes are served. Default: `/`. */
   readonly servers?: readonly string[];
+  /** Whether failures are problem details (`problemEncoder`). Default: false. */
+  readonly problems?: boolean;
 }
 
 /**
@@ -32,7 +34,7 @@ export interface DocumentOptions {
 export function describeServices(
   tables: readonly RouteTable[],
   overlay: Overlay,
-  { alwaysEmitImplicit = false, mediaTypes = [], servers = ["/"] }: DocumentOptions = {},
+  { alwaysEmitImplicit = false, mediaTypes = [], servers = ["/"], problems = false }: DocumentOptions = {},
 ): JsonObject {
   const schemas = new Schemas({ alwaysEmitImplicit, isSent: sentMessages(tables) });
   const pathFor = createPaths();
@@ -57,7 +59,9 @@ export function describeServices(
   }
   const stray = Object.keys(overlay.operations ?? {}).find((name) => !rpcs.has(name));
   if (stray !== undefined) throw new Error(`the overlay names ${stray}, which has no route`);
-  const failure = schemas.add("google.rpc.Status", statusSchema(schemas));
+  const failure = problems
+    ? { "application/problem+json": { schema: schemas.add("Problem", problemSchema(schemas)) } }
+    : contentOf(schemas.add("google.rpc.Status", statusSchema(schemas)), mediaTypes);
   const document: JsonObject = {
     openapi: "3.1.1",
     info: { title: tables.map(({ service }) => tagOf(service)).join(", "), version: "0.0.0" },
@@ -66,7 +70,7 @@ export function describeServices(
     paths,
     components: {
       schemas: schemas.components(),
-      responses: { default: { description: "Failure.", content: contentOf(failure, mediaTypes) } },
+      responses: { default: { description: "Failure.", content: failure } },
     },
   };
   const patched = mergePatch(document, overlay.document ?? {});
@@ -109,6 +113,33 @@ function statusSchema(schemas: Schemas): JsonObject {
       message: { type: "string" },
       details: { type: "array", items: schemas.message(AnySchema) },
     },
+  };
+}
+
+/** Describes the response of `problemEncoder` of the runtime (RFC 9457). */
+function problemSchema(schemas: Schemas): JsonObject {
+  const violation = {
+    type: "object",
+    properties: {
+      detail: { type: "string" },
+      pointer: { type: "string", description: "A JSON pointer into the body, as a fragment (RFC 6901)." },
+      reason: { type: "string" },
+      rule: { type: "string", description: "The rule of buf.validate that is broken." },
+    },
+    required: ["detail"],
+  };
+  return {
+    type: "object",
+    properties: {
+      type: { type: "string", format: "uri-reference" },
+      title: { type: "string" },
+      status: { type: "integer", format: "int32", minimum: 100, maximum: 599 },
+      detail: { type: "string" },
+      code: { type: "string", description: "The code of the RPC, such as `not_found`." },
+      errors: { type: "array", items: violation },
+      details: { type: "array", items: schemas.message(AnySchema) },
+    },
+    required: ["type", "title", "status", "detail", "code"],
   };
 }
 

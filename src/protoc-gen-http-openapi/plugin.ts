@@ -17,6 +17,7 @@ import { loadOverlay, type Overlay } from "./overlay.ts";
  * `strict=true` makes annotations that cannot be mapped errors instead of warnings.
  * `always_emit_implicit=true` is for a runtime that writes JSON with this option of protobuf-es: response fields without presence are
  * then required.
+ * `problem_details=true` is for a runtime with `failureEncoder: problemEncoder()`: failures are problem details (RFC 9457).
  * `media_type=<type>`, any number of times, names a media type that the runtime accepts and sends beside JSON.
  * `exclude=<package>`, any number of times, leaves out the services of a package, such as those of another listener.
  */
@@ -58,16 +59,26 @@ function parseOptions(parameter: string): Options {
   const mediaTypes: string[] = [];
   const excluded: string[] = [];
   const servers: string[] = [];
+  let problems = false;
   for (const option of parameter.split(",").filter(Boolean)) {
     const [key, ...rest] = option.split("=");
     const value = rest.join("=");
     if (key === "overlay" && value !== "") overlay = loadOverlay(value);
     else if (key === "strict") strict = parseBoolean(key, value);
+    else if (key === "problem_details") problems = parseBoolean(key, value);
     else if (key === "always_emit_implicit") alwaysEmitImplicit = parseBoolean(key, value);
     else if (key === "media_type" && value !== "") mediaTypes.push(value);
     else if (key === "exclude" && value !== "") excluded.push(value);
     else if (key === "server" && value !== "") servers.push(value);
     else throw new Error(`unknown option "${option}"`);
   }
-  return { overlay, strict, excluded, alwaysEmitImplicit, mediaTypes, ...(servers.length > 0 && { servers }) };
+  return {
+    overlay,
+    strict,
+    excluded,
+    alwaysEmitImplicit,
+    mediaTypes,
+    problems,
+    ...(servers.length > 0 && { servers }),
+  };
 }

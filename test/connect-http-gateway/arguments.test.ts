@@ -32,6 +32,7 @@ const DEFAULTS = {
   readyPath: "/readyz",
   heartbeatMs: 15_000,
   ndjsonHeartbeats: false,
+  problemDetails: false,
   drainMs: 10_000,
   log: "all",
   logRate: 1_000,

@@ -113,6 +113,7 @@ const documents: [string, Document][] = [
   ["the admin API", JSON.parse(readFileSync("gen/openapi-admin.json", "utf8"))],
   ["a service with every kind of field and binding", describeDirectory("test/connect-http-routes/proto", parameter)],
   ["a service with every feature of the plugin", describeText(FEATURES, parameter)],
+  ["a service with problem details", describeText(FEATURES, `${parameter},problem_details=true`)],
 ];
 
 describe("recommended rules of Redocly", () => {

@@ -51,13 +51,17 @@ export function errorOfResponse(
   return error;
 }
 
-/** Returns the error of a google.rpc.Status in JSON; undefined if the value is not one. */
+/** Returns the error of a google.rpc.Status in JSON, or of problem details with a code (RFC 9457); undefined if the value is neither. */
 export function errorOfStatus(json: JsonValue, registry: Registry | undefined): ConnectError | undefined {
   if (!isObject(json)) return undefined;
-  const { code, message, details } = json;
+  const { code: sent, message, detail = message, details } = json;
+  const problem = typeof sent === "string" ? json : undefined;
+  // Problem details have the name of the code, such as `not_found`.
+  const name = String(sent).replace(/(?:^|_)./g, (start) => start.slice(-1).toUpperCase());
+  const code: unknown = problem === undefined ? sent : Code[name as keyof typeof Code];
   if (typeof code !== "number" || Code[code] === undefined) return undefined;
-  const text = typeof message === "string" ? message : "";
-  return new RestError(text, code, Array.isArray(details) ? details.filter(isObject) : [], registry);
+  const text = typeof detail === "string" ? detail : "";
+  return new RestError(text, code, Array.isArray(details) ? details.filter(isObject) : [], registry, problem);
 }
 
 const isObject = (json: JsonValue): json is JsonObject =>
@@ -70,8 +74,18 @@ export class RestError extends ConnectError {
   /** The JSON of the details whose types `registry` lacks. */
   readonly #unknown = new Map<Detail, JsonObject>();
 
-  constructor(message: string, code: Code, details: readonly JsonObject[], registry: Registry | undefined) {
+  /** The body of the response, if it was problem details (RFC 9457): `type`, `title`, `errors` and others. */
+  readonly problem: JsonObject | undefined;
+
+  constructor(
+    message: string,
+    code: Code,
+    details: readonly JsonObject[],
+    registry: Registry | undefined,
+    problem: JsonObject | undefined,
+  ) {
     super(message, code);
+    this.problem = problem;
     for (const json of details) {
       const { "@type": url } = json;
       if (typeof url !== "string") continue;

@@ -41,7 +41,7 @@ function anyOf(detail: Detail): Any {
  * Returns the JSON of a detail as `google.protobuf.Any`. If its type, or that of an Any in it, is neither in the registry nor in
  * google/rpc/error_details.proto, the result keeps the type and the bytes: `{"@type": …, "value": base64}`.
  */
-function detailJson(detail: Detail, registry: Registry | undefined): JsonObject {
+export function detailJson(detail: Detail, registry: Registry | undefined): JsonObject {
   if ("desc" in detail) {
     const message = create(detail.desc, detail.value);
     return messageJson(detail.desc, message, registry) ?? opaque(detail.desc.typeName, bytesOf(detail.desc, message));

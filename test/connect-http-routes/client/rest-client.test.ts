@@ -306,7 +306,7 @@ describe("a REST client", () => {
   });
 });
 
-test("a bundle with the REST client is at most 6.25 kB larger, compressed, beyond @bufbuild/protobuf", async () => {
+test("a bundle with the REST client is at most 6.35 kB larger, compressed, beyond @bufbuild/protobuf", async () => {
   const bundle = await rolldown({
     input: "src/connect-http-routes/client/index.ts",
     external: [/^@bufbuild\/protobuf/],
@@ -316,5 +316,5 @@ test("a bundle with the REST client is at most 6.25 kB larger, compressed, beyon
   await bundle.close();
   const [{ code }] = output;
   expect(code).not.toMatch(/from\s*"node:|\bprocess\.|\bBuffer\b/);
-  expect(gzipSync(code, { level: 9 }).byteLength).toBeLessThanOrEqual(6.25 * 1024);
+  expect(gzipSync(code, { level: 9 }).byteLength).toBeLessThanOrEqual(6.35 * 1024);
 });
