@@ -50,8 +50,12 @@ function headersOf(request: AttributeContext_HttpRequest | undefined): HeaderOf 
   };
 }
 
-const setCookies = ({ cookies = [] }: Decision): HeaderValueOption[] =>
-  cookies.map((value) => create(HeaderValueOptionSchema, { header: { key: "set-cookie", value }, append: true }));
+/** Returns the cookies for the browser. No cache may keep a response that sets one, even if the application allows it. */
+function setCookies({ cookies = [] }: Decision): HeaderValueOption[] {
+  const lines = cookies.map((value) => ({ key: "set-cookie", value }));
+  if (lines.length > 0) lines.push({ key: "cache-control", value: "no-store" });
+  return lines.map((header) => create(HeaderValueOptionSchema, { header, append: true }));
+}
 
 /** `append` is false, so that the header replaces the client's own header of that name, whatever the default is. */
 function options(headers: Readonly<Record<string, string>>): HeaderValueOption[] {

@@ -50,7 +50,8 @@ export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (err
 function cookieHeaders({ ok, cookies = [] }: Decision, isNginx: boolean): Readonly<Record<string, string | string[]>> {
   if (cookies.length === 0) return {};
   const numbered = ok || isNginx ? cookies.map((cookie, at) => [`x-auth-set-cookie-${at + 1}`, cookie]) : [];
-  return { "set-cookie": [...cookies], ...Object.fromEntries(numbered) };
+  // No cache may keep a response that sets a cookie, even if the application allows it.
+  return { "set-cookie": [...cookies], ...Object.fromEntries(numbered), "x-auth-cache-control": "no-store" };
 }
 
 /**

@@ -17,6 +17,7 @@ let application: Server;
 beforeAll(async () => {
   application = createServer(({ headers, url }, response) => {
     if (url === "/sets") response.setHeader("set-cookie", "own=1");
+    response.setHeader("cache-control", "public, max-age=60");
     response.end(JSON.stringify(headers));
   });
   await new Promise<void>((resolve) => application.listen(0, "127.0.0.1", resolve));
@@ -76,10 +77,12 @@ describe.each(GATEWAY_NAMES)("%s", (name) => {
       expect.stringMatching(/^refresh_token=A[^;]+; .*HttpOnly/),
       expect.stringMatching(/^access_token=ey[^;]+; .*HttpOnly/),
     ]);
+    expect(page.headers.get("cache-control")).toMatch(/public, max-age=60, no-store|no-store, public, max-age=60/);
     // No script can read the new cookies, neither there nor in another header.
     expect([...page.headers.keys()].filter((header) => header.startsWith("x-auth-"))).toEqual([]);
     const next = await send("/sets", { ...FETCH, cookie: cookiesOf(page) }, "POST");
     expect([next.status, next.headers.getSetCookie()]).toEqual([200, ["own=1"]]);
+    expect(next.headers.get("cache-control")).toBe("public, max-age=60");
     expect(JSON.parse(next.body)).toMatchObject({ "x-auth-session": sid });
   });
 
