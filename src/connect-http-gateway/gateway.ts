@@ -1,12 +1,14 @@
 /** Serves the RPCs of a remote server as JSON over HTTP, with the listener of the session service and all of its limits. */
-import type { Transport } from "@connectrpc/connect";
+import { cors as connectCors, type Transport } from "@connectrpc/connect";
 import { createHttpHandler, type NodeHandler, problemEncoder, protobufCodec } from "connect-http-routes";
 import { withOneHost } from "../platform/listener/authority.ts";
+import { withCors } from "../platform/listener/cors.ts";
 import { type Handler, type Responder, respond } from "../platform/listener/exchange.ts";
 import { healthz, type Page, type Render, withPages } from "../platform/listener/pages.ts";
 import { resources } from "../platform/listener/resources.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { loadContract } from "./descriptors.ts";
+import type { Metrics } from "./metrics.ts";
 import { openGatewayListener, readTls, withinResources } from "./open-listener.ts";
 import { fromOwnPages } from "./own-pages.ts";
 import { createRequestLog, type RequestLog, reasonsOf, type WriteLog, withBudget } from "./request-log.ts";
@@ -30,8 +32,9 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
     write({ event: "upstream error", upstream: authority, reason: reasonsOf(error) }),
   );
   const { transport } = upstream;
-  const log = createRequestLog(write, args.log === "errors");
-  let handler = await createHandler(args, transport, log, write);
+  const metrics = args.metrics && (await (await import("./metrics.ts")).openMetrics(args.metrics, write));
+  const log = createRequestLog(write, args.log, metrics);
+  let handler = await createHandler(args, transport, log, write, metrics);
   let draining = false;
   const pages = new Map<string, Render>([
     [args.livePath, healthz],
@@ -39,17 +42,18 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
   ]);
   const api: NodeHandler = (request, response) => handler(request, response);
   const entry: Handler = withOneHost(
-    withPages(pages, () => NO_STORE, fromOwnPages(args, write, api)),
+    withPages(pages, () => NO_STORE, readableByOrigins(args, fromOwnPages(args, write, api))),
     refuseTwoHosts,
   );
   const listener = await openGatewayListener(args, write);
-  listener.serve(args.log === "none" ? entry : log.wrap(entry));
+  listener.serve(args.log === "none" && metrics === undefined ? entry : log.wrap(entry));
+  if (metrics !== undefined) write({ event: "serving metrics", port: metrics.listener.port });
   write({ event: "listening", port: listener.port, upstream: args.upstreams.join(" ") });
   return {
     port: listener.port,
     async reload() {
       try {
-        const [next, tls] = [await createHandler(args, transport, log, write), await readTls(args)];
+        const [next, tls] = [await createHandler(args, transport, log, write, metrics), await readTls(args)];
         if (tls !== undefined) listener.replaceTls(tls);
         handler = next;
         write({ event: "reloaded" });
@@ -60,10 +64,25 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
     async close() {
       draining = true;
       await listener.close(args.drainMs, Math.min(LINGER_MS, args.drainMs));
+      await metrics?.listener.close(0, 0);
       upstream.close();
       end();
     },
   };
+}
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+/** Lets scripts of the allowed origins read responses, if that is configured. */
+function readableByOrigins({ cors, origins }: GatewayArguments, next: Handler): Handler {
+  if (cors === undefined || origins === false) return next;
+  const exposed = [...connectCors.exposedHeaders, "Retry-After", "WWW-Authenticate", ...cors.exposed];
+  return withCors(
+    (origin) => origins.includes(origin),
+    () => [],
+    next,
+    { methods: METHODS, exposed },
+  );
 }
 
 const NO_STORE = [["cache-control", "no-store"]] as const;
@@ -88,6 +107,7 @@ async function createHandler(
   transport: Transport,
   log: RequestLog,
   write: WriteLog,
+  metrics: Metrics | undefined,
 ): Promise<NodeHandler> {
   const { registry, tables, warnings } = await loadContract(args, transport);
   for (const warning of warnings) write({ event: "warning", warning });
@@ -111,12 +131,15 @@ async function createHandler(
     maxTimeoutMs: args.maxTimeoutMs,
     onInternalError: (error, rpc) =>
       write({ event: "internal error", ...(rpc && { rpc: rpc.name }), reason: reasonsOf(error) }),
-    ...(args.log !== "none" && { onResponse: (_, response) => log.note(response) }),
+    ...((args.log !== "none" || args.metrics !== undefined) && { onResponse: (_, response) => log.note(response) }),
     forward: {
       defaultTimeoutMs: args.timeoutMs,
       retries: args.retries,
       trustForwarded: args.trustForwarded,
-      onUpstreamError: (error) => write({ event: "upstream error", reason: reasonsOf(error) }),
+      onUpstreamError(error) {
+        metrics?.upstreamFailed();
+        write({ event: "upstream error", reason: reasonsOf(error) });
+      },
     },
   });
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /** The command `connect-http-gateway`. */
-import { parseArguments, USAGE, wantsSmallHeap } from "./arguments.ts";
+import { parseArguments, wantsSmallHeap } from "./arguments.ts";
 import { restartWithSmallHeap } from "./small-heap.ts";
+import { USAGE } from "./usage.ts";
 
 // Node opens its inspector on this signal, and whoever reaches the inspector's port then runs code in this process.
 process.on("SIGUSR1", () => {});

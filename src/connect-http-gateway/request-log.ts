@@ -66,8 +66,25 @@ interface Note {
   readonly code: Code | undefined;
 }
 
-/** @param errorsOnly whether only requests that end with a status from 500 or without a response are logged */
-export function createRequestLog(write: WriteLog, errorsOnly: boolean): RequestLog {
+/** A request whose response is complete or has been cut. */
+interface EndedRequest extends Note {
+  /** 0 if there was no response. */
+  readonly status: number;
+  readonly seconds: number;
+}
+
+/** Is called for each request. */
+export interface RequestObserver {
+  begun(): void;
+  ended(request: EndedRequest): void;
+}
+
+/** @param which `errors`: only requests that end with a status from 500 or without a response are logged */
+export function createRequestLog(
+  write: WriteLog,
+  which: "all" | "errors" | "none",
+  observer?: RequestObserver,
+): RequestLog {
   const notes = new WeakMap<NodeRequest, Note>();
   return {
     note({ request, rpc, failure }) {
@@ -75,6 +92,7 @@ export function createRequestLog(write: WriteLog, errorsOnly: boolean): RequestL
     },
     wrap: (handler) => (request, response) => {
       const start = performance.now();
+      observer?.begun();
       const { method, url = "" } = request;
       // The query is not logged, because it may contain secrets.
       const [path] = url.split("?", 1);
@@ -82,14 +100,16 @@ export function createRequestLog(write: WriteLog, errorsOnly: boolean): RequestL
       response.once("close", () => {
         const status = response.headersSent ? response.statusCode : 0;
         const complete = response.writableFinished;
-        if (errorsOnly && complete && status < 500) return;
         const { rpc, code } = notes.get(request) ?? {};
+        const durationMs = performance.now() - start;
+        observer?.ended({ rpc, code, status, seconds: durationMs / 1_000 });
+        if (which === "none" || (which === "errors" && complete && status < 500)) return;
         write({
           event: "request",
           method,
           path,
           status,
-          durationMs: Math.round((performance.now() - start) * 10) / 10,
+          durationMs: Math.round(durationMs * 10) / 10,
           peer,
           ...(rpc && { rpc: `${rpc.parent.typeName}/${rpc.name}` }),
           ...(code !== undefined && { code: Code[code] }),

@@ -1,6 +1,7 @@
 /** The arguments of the gateway's command. */
 import { describe, expect, test } from "vitest";
-import { parseArguments, USAGE } from "../../src/connect-http-gateway/arguments.ts";
+import { parseArguments } from "../../src/connect-http-gateway/arguments.ts";
+import { USAGE } from "../../src/connect-http-gateway/usage.ts";
 
 const LEAST = ["--upstream", "http://127.0.0.1:50051", "--reflection"];
 
@@ -32,6 +33,8 @@ const DEFAULTS = {
   readyPath: "/readyz",
   heartbeatMs: 15_000,
   ndjsonHeartbeats: false,
+  cors: undefined,
+  metrics: undefined,
   problemDetails: false,
   drainMs: 10_000,
   log: "all",
@@ -81,6 +84,11 @@ test.each<[readonly string[], Partial<typeof DEFAULTS> | object]>([
   [["--allow-origin", "https://app.example"], { origins: ["https://app.example"] }],
   [["--allow-cross-site"], { origins: false }],
   [["--live-path", "/a", "--ready-path", "/b"], { livePath: "/a", readyPath: "/b" }],
+  [["--allow-origin", "https://a.example", "--cors"], { origins: ["https://a.example"], cors: { exposed: [] } }],
+  [
+    ["--metrics-listen", "0.0.0.0:9464", "--metrics-host", "a.example"],
+    { metrics: { host: "0.0.0.0", port: 9464, hosts: ["a.example"] } },
+  ],
   [["--heartbeat-ms", "0", "--drain-ms", "0"], { heartbeatMs: 0, drainMs: 0 }],
   [["--log", "errors"], { log: "errors" }],
   [["--log", "none"], { log: "none" }],
@@ -118,6 +126,12 @@ describe("are refused where they make no sense", () => {
       "several upstreams need HTTP/2",
     ],
     [[...LEAST, "--tls-cert", "c.pem"], "--tls-cert and --tls-key belong together"],
+    [[...LEAST, "--cors"], "--cors needs --allow-origin"],
+    [[...LEAST, "--expose-header", "etag"], "--expose-header needs --cors"],
+    [
+      [...LEAST, "--allow-origin", "https://a.example", "--cors", "--expose-header", "a b"],
+      '"a b" is not the name of a header',
+    ],
     [[...LEAST, "--tls-key", "k.pem"], "--tls-cert and --tls-key belong together"],
     [[...LEAST, "--protocol", "http"], '--protocol: "http" is none of grpc, grpc-web, connect'],
     [[...LEAST, "--upstream-http", "3"], '--upstream-http: "3" is none of 1.1, 2'],

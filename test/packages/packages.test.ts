@@ -96,6 +96,7 @@ test("each package depends on what it imports, and on nothing more", async () =>
     "@connectrpc/connect",
     "@connectrpc/connect-node",
     "connect-http-routes",
+    "prom-client",
     "yaml",
   ]);
   expect(await dependencies("browser")).toEqual([]);
