@@ -150,6 +150,19 @@ test("what has expired is swept away", async () => {
   db.close();
 });
 
+test("marks of stale tokens that have expired are swept away by later marks", async () => {
+  const store = open();
+  const session = newSession(subject());
+  await store.create(session, nonce(), 1);
+  for (let at = 0; at < 10; at++) {
+    await store.update(session.sid, { claims: `{"at":${at}}`, refresh: true });
+    now += MARKER_LIFE + 1;
+  }
+  const db = new DatabaseSync(path, { readOnly: true });
+  expect(db.prepare("SELECT count(*) AS n FROM log").get()?.n).toBe(1);
+  db.close();
+});
+
 describe("is unavailable", () => {
   test("while another process holds it, and serves again afterwards", async () => {
     const store = open();

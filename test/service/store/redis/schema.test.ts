@@ -119,6 +119,8 @@ async function useEveryVerb(): Promise<SessionId> {
   const authentication = { time: wallMs(5_000), methods: ["otp"], contextClass: "gold" };
   const [kept, recorded] = [await login(user, { authentication, deviceRequired: true }), await login(user)];
   const ended = await login(subject());
+  const changed = await login(user);
+  await store.update(changed.sid, { claims: '{"role":"admin"}', refresh: true });
   await store.rotate(kept.sid, kept.first, nonce());
   await store.registerKey(kept.sid, { ...kept.first, generation: 2 }, someKey());
   await store.unbind(kept.sid);
@@ -179,6 +181,14 @@ test("every key is described with its type and its life, and every one that is d
     }
   }
   expect(rows.filter((row) => !found.has(row))).toEqual([]);
+});
+
+test("a session that is refreshed near the end of its absolute lifetime is not kept for longer", async () => {
+  const { sid, first } = await login(subject(), { absoluteLifetimeMs: IDLE / 2 });
+  const key = `${tagOfSession(sid)}s${sid}`;
+  const before = await redis.pexpiretime(key);
+  expect((await store.rotate(sid, first, nonce())).ok).toBe(true);
+  expect(await redis.pexpiretime(key)).toBe(before);
 });
 
 test("every field of a hash is described, and every one that is described is there", async () => {

@@ -109,3 +109,21 @@ test("one reading of the revocation log has as many entries as the limit, over a
   expect(await read(2)).toEqual([...first, "rest {02}"]);
   expect(await read(3)).toEqual([...first, "log {02}", entry(2), "rest {02}"]);
 });
+
+describe("the entries of a log (revocations.lua)", () => {
+  const log = `${PARTITION}l`;
+  /** Reads the log, whose entries have these times. Returns after which entry the caller has to read again; undefined if nowhere. */
+  async function rereads(...times: readonly number[]) {
+    await redis.del(log);
+    for (const time of times) await redis.zadd(log, time, `entry at ${time}`);
+    const reply = (await redis.eval(scripts.revocations.text, 1, PARTITION, 100, "", ...ANY_TIME)) as string[];
+    return reply.find((line) => line.startsWith("next "))?.slice("next ".length);
+  }
+
+  test("of the present millisecond are read again: an older instance may still insert one before them", async () => {
+    expect(await rereads(NOW - 2, NOW - 1)).toBeUndefined();
+    expect(await rereads(NOW - 1, NOW)).toBe(`entry at ${NOW - 1}`);
+    expect(await rereads(NOW - 1, NOW, NOW + 1)).toBe(`entry at ${NOW - 1}`);
+    expect(await rereads(NOW)).toBe("");
+  });
+});
