@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { DevicePresentation } from "../../../../src/service/session/devices/binding.ts";
 import { thumbprintBytes } from "../../../../src/service/session/devices/key.ts";
 import type { PresentedToken } from "../../../../src/service/session/rotation/rotation.ts";
+import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { present, someKey, someProof } from "../../../support/store/device.ts";
 import { nonce, REUSE_INTERVAL, subject } from "../../../support/store/sessions.ts";
@@ -149,6 +150,19 @@ export function proofKeysContract(context: () => Context): void {
     expect(await present(store, sid, first, WITHOUT)).toBe("proof_missing");
     await backend.advance(1);
     expect(await present(store, sid, first, WITHOUT)).toBe("two_holders");
+  });
+
+  test("a token of the moment of the binding, or later, ends the session only with the proof", async () => {
+    const { store, backend, login } = context();
+    const { sid, first } = await login(subject());
+    await backend.advance(3 * R);
+    await store.rotate(sid, first, nonce(), withOwn);
+    const bound = backend.now();
+    for (const issuedAt of [storeMs(bound + 1), bound]) {
+      expect(await store.end(sid, "logout", undefined, { issuedAt })).toMatchObject({ reason: "proof_missing" });
+    }
+    const issuedAt = storeMs(bound - 1);
+    expect(await store.end(sid, "logout", undefined, { issuedAt })).toMatchObject({ wasLive: true });
   });
 
   test("the first proof with a token that was used before ends the session, as without a proof", async () => {
