@@ -1,4 +1,7 @@
-/** Back-channel logouts of providers: which requests end which sessions. */
+/**
+ * Back-channel logouts of providers: which requests end which sessions. Among them are the checks of the OpenID Foundation's conformance plan
+ * `oidcc-client-back-channel-logout-rp-basic`.
+ */
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -105,6 +108,11 @@ describe("a request", () => {
     ["of a token with a very long user", () => sign({ sub: "x".repeat(4_000) })],
     ["of a token by another key", async () => sign({ sub }, {}, (await generateKeyPair("ES256")).privateKey)],
     ["of a token by an unknown key", () => sign({ sub }, { kid: "two" })],
+    [
+      "of a token with a secret as its key",
+      () => sign({ sub }, { alg: "HS256" }, new TextEncoder().encode(provider.env.OIDC_CLIENT_SECRET) as never),
+    ],
+    ["of a token with another event", () => sign({ sub, events: { "https://a.example/other": {} } })],
     ["of a token without a signature", async () => new UnsecuredJWT({ sub, iss: issuer, aud: "app" }).encode()],
     ["of a token that is changed", async () => `${(await sign({ sub })).slice(0, -4)}AAAA`],
     ["of no token", () => ""],

@@ -1,0 +1,122 @@
+/**
+ * The checks of the OpenID Foundation's conformance plan for relying parties `oidcc-client-basic-certification-test-plan`, each by the name
+ * of its module. The modules of `oidcc-client-back-channel-logout-rp-basic` are in backchannel-logout.test.ts.
+ */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT, UnsecuredJWT } from "jose";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { oneProvider } from "../../../src/service/config/providers.ts";
+import { createProvider } from "../../../src/service/sign-in/provider.ts";
+
+const SECRET = "a secret of the client, which is long";
+const BASIC = `Basic ${Buffer.from(`app:${encodeURIComponent(SECRET).replaceAll("%20", "+")}`).toString("base64")}`;
+const [ec, rsa, other] = await Promise.all([
+  generateKeyPair("ES256", { extractable: true }),
+  generateKeyPair("RS256", { extractable: true }),
+  generateKeyPair("RS256", { extractable: true }),
+]);
+
+type Claims = Readonly<Record<string, unknown>>;
+/** What the provider does in one test. */
+type Scenario = {
+  readonly claims?: Claims;
+  readonly header?: Partial<JWTHeaderParameters>;
+  readonly key?: CryptoKey;
+  readonly unsigned?: boolean;
+  /** The key set; by default the RSA key alone. */
+  readonly keys?: "two";
+  readonly userinfo?: Claims;
+};
+let scenario: Scenario = {};
+let nonce = "";
+let issuer: string;
+const authorizations: (string | undefined)[] = [];
+
+async function idToken(): Promise<string> {
+  const now = Math.floor(Date.now() / 1000);
+  const usual = { iss: issuer, aud: "app", sub: "alice", iat: now, exp: now + 120, nonce };
+  const all = Object.entries({ ...usual, ...scenario.claims }).filter(([, value]) => value !== undefined);
+  const claims = Object.fromEntries(all);
+  if (scenario.unsigned) return new UnsecuredJWT(claims).encode();
+  const header = Object.entries({ alg: "RS256", kid: "rsa", ...scenario.header }).filter(([, value]) => value);
+  return new SignJWT(claims)
+    .setProtectedHeader(Object.fromEntries(header) as JWTHeaderParameters)
+    .sign(scenario.key ?? rsa.privateKey);
+}
+
+async function responseTo(path: string): Promise<object> {
+  const jwk = async (key: CryptoKey, kid: string) => ({ ...(await exportJWK(key)), kid, use: "sig" });
+  if (path === "/jwks") {
+    const second = scenario.keys === "two" ? [await jwk(other.publicKey, "other")] : [];
+    return { keys: [await jwk(rsa.publicKey, "rsa"), ...second] };
+  }
+  if (path === "/token") return { access_token: "a", token_type: "Bearer", id_token: await idToken() };
+  if (path === "/userinfo") return { sub: "alice", ...scenario.userinfo };
+  return {
+    issuer,
+    ...{ authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/jwks` },
+    userinfo_endpoint: `${issuer}/userinfo`,
+    id_token_signing_alg_values_supported: ["RS256"],
+  };
+}
+
+const server = createServer((request, response) => {
+  if (request.url === "/token") authorizations.push(request.headers.authorization);
+  void responseTo(request.url ?? "").then((body) =>
+    response.setHeader("content-type", "application/json").end(JSON.stringify(body)),
+  );
+});
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => void server.close());
+
+/** Signs in at the provider. Returns the claims of the user, or why there are none. */
+async function signIn(given: Scenario) {
+  scenario = given;
+  const settings = {
+    ...oneProvider({ issuer, clientId: "app", credential: { kind: "secret", secret: SECRET } }),
+    userinfo: given.userinfo !== undefined,
+  };
+  const provider = createProvider(settings, "https://app.example.com/v1/auth/callback", Date.now);
+  const begun = await provider.begin({});
+  if (!begun.ok) throw new Error(begun.code);
+  nonce = begun.url.searchParams.get("nonce") ?? "";
+  expect(begun.url.searchParams.get("scope")?.split(" ")).toContain("openid");
+  const login = { provider: "provider", destination: "/", ...begun.secrets };
+  const finished = await provider.finish(`?code=c&state=${begun.secrets.state}`, login);
+  return finished.ok ? finished.claims : finished.reason;
+}
+
+test.each<[module: string, Scenario]>([
+  ["oidcc-client-test", {}],
+  ["oidcc-client-test-idtoken-sig-rs256", { header: { kid: "rsa" } }],
+  ["oidcc-client-test-kid-absent-single-jwks", { header: { kid: "" } }],
+  ["oidcc-client-test-scope-userinfo-claims", { userinfo: { email: "alice@example.com" } }],
+])("%s: the user is signed in", async (_, given) => {
+  expect(await signIn(given)).toMatchObject({ sub: "alice", ...given.userinfo });
+});
+
+test.each<[module: string, Scenario]>([
+  ["oidcc-client-test-invalid-iss", { claims: { iss: "https://other.example" } }],
+  ["oidcc-client-test-missing-sub", { claims: { sub: undefined } }],
+  ["oidcc-client-test-invalid-aud", { claims: { aud: "other" } }],
+  ["oidcc-client-test-missing-iat", { claims: { iat: undefined } }],
+  // The plan lets a relying party refuse a token that names none of several keys.
+  ["oidcc-client-test-kid-absent-multiple-jwks", { header: { kid: "" }, keys: "two" }],
+  // The plan has this module for clients that take unsigned tokens. This one takes none.
+  ["oidcc-client-test-idtoken-sig-none", { unsigned: true }],
+  ["oidcc-client-test-invalid-sig-rs256", { key: other.privateKey }],
+  ["oidcc-client-test-userinfo-invalid-sub", { userinfo: { sub: "mallory" } }],
+  ["oidcc-client-test-nonce-invalid", { claims: { nonce: "another" } }],
+  ["a signature by an algorithm that the provider does not name", { header: { alg: "ES256" }, key: ec.privateKey }],
+])("%s: nobody is signed in", async (_, given) => {
+  expect(await signIn(given)).toBe("invalid");
+});
+
+test("oidcc-client-test-client-secret-basic: the client authenticates by HTTP Basic", async () => {
+  await signIn({});
+  expect(authorizations.at(-1)).toBe(BASIC);
+});
