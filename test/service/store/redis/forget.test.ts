@@ -52,3 +52,18 @@ test("a subject is not forgotten while too many events are still to be recorded 
   expect(left).toHaveLength(900);
   expect(left.join()).not.toContain(user);
 });
+
+test("no key is left of a subject with many sessions, all of which have expired", async () => {
+  const user = subject("many");
+  const created = await Promise.all(
+    Array.from({ length: 300 }, () => loginWith(store, user, { idleTimeoutMs: 1_000 })),
+  );
+  const index = `${tagOfSubject(user)}i${user}`;
+  expect(await redis.admin.zcard(index)).toBeGreaterThan(2 * 128);
+  await until(async () => {
+    const found = await Promise.all(created.map(({ sid }) => store.find(sid)));
+    expect(found.filter(({ ok }) => ok)).toEqual([]);
+  });
+  await store.forget(user);
+  expect(await redis.admin.keys(`*${user}*`)).toEqual([]);
+});
