@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parse } from "yaml";
 import { freePort } from "../support/free-port.ts";
+import { request } from "../support/raw-http.ts";
 import { untilTrue } from "../support/until.ts";
 
 const VERSION = "1.40.0";
@@ -82,10 +83,12 @@ async function prove(): Promise<void> {
   await once(application, "listening");
   const main = join(ROOT, "src/service/main.ts");
   const data = join(directory, "data");
-  const env = { DATA_DIR: data, ISSUER, PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0" };
+  const cookies = { ACCESS_COOKIE: "access_token", COOKIE_PATH: "/" };
+  const env = { DATA_DIR: data, ISSUER, PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", ...cookies };
   const service = await readyLine(run(process.execPath, [main], env));
   const adminToken = readFileSync(join(data, "admin-token"), "utf8").trim();
-  const checkArgs = ["forward-auth", "--url", service.admin ?? "", "--issuer", ISSUER, "--port", "0"];
+  const browsers = ["--refresh", service.public ?? "", "--sign-in", `${ISSUER}/v1/auth/login`];
+  const checkArgs = ["forward-auth", "--url", service.admin ?? "", "--issuer", ISSUER, "--port", "0", ...browsers];
   const check = run(process.execPath, [main, ...checkArgs], { ADMIN_TOKEN: adminToken });
   const { url: checkUrl = "" } = await readyLine(check);
   await untilTrue(async () => (await fetch(`${checkUrl}/readyz`)).ok, LIMIT_MS);
@@ -123,10 +126,11 @@ async function prove(): Promise<void> {
     const url = `${service.admin}/auth.admin.v1.SessionAdminService/${method}`;
     return (await (await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })).json()) as {
       accessToken: string;
+      refreshToken: string;
       session: { sessionId: string };
     };
   };
-  const { accessToken, session } = await call("CreateSession", { subject: "alice" });
+  const { accessToken, refreshToken, session } = await call("CreateSession", { subject: "alice" });
   const tampered = `${accessToken.slice(0, -8)}AAAAAAAA`;
   await untilTrue(async () => (await send(jwtPort, accessToken)).status === 200, LIMIT_MS);
   const { seen } = await send(jwtPort, accessToken);
@@ -137,6 +141,24 @@ async function prove(): Promise<void> {
     assert.equal((await send(to)).status, 401, "no token");
     assert.equal((await send(to, tampered)).status, 401, "a forged token");
   }
+  const page = async (cookie: string) => {
+    // `fetch` would send a `Sec-Fetch-Mode` of its own.
+    const headers = { "sec-fetch-mode": "navigate", "sec-fetch-site": "none", cookie };
+    const {
+      status,
+      headers: given,
+      body,
+    } = await request(`http://127.0.0.1:${askingPort}`, { path: "/orders", headers });
+    return { status, text: body, location: given.get("location"), set: given.getSetCookie() };
+  };
+  const renewed = await page(`refresh_token=${refreshToken}`);
+  assert.equal(JSON.parse(renewed.text)["x-auth-subject"], "alice", "a page is renewed on the way");
+  assert.deepEqual(
+    renewed.set.map((line) => line.split("=")[0]),
+    ["refresh_token", "access_token"],
+  );
+  const led = await page("a=b");
+  assert.deepEqual([led.status, led.location], [302, `${ISSUER}/v1/auth/login`], "a page without a session is led on");
   await call("RevokeSession", { sessionId: session.sessionId });
   await untilTrue(async () => (await send(askingPort, accessToken)).status === 401, LIMIT_MS);
   assert.equal(
@@ -148,7 +170,7 @@ async function prove(): Promise<void> {
   await once(check, "exit");
   assert.equal((await send(askingPort, accessToken)).status, 503, "without forward-auth nothing is decided");
   application.close();
-  console.log(`Envoy ${VERSION}: jwt_authn verifies, ext_authz asks and sees the logout`);
+  console.log(`Envoy ${VERSION}: jwt_authn verifies, ext_authz asks, renews cookies and sees the logout`);
 }
 
 try {
