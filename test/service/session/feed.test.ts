@@ -22,8 +22,8 @@ test("a watch begins with what is revoked now, and goes on with what happens", a
 
 test("a watch that comes before the log has been read waits for it", async () => {
   const sid = await world.end();
-  const { value } = await world.follow().watch("", new AbortController().signal).next();
-  expect(value).toMatchObject({ revocations: [{ sid }], caughtUp: true });
+  const first = await next(world.follow().watch("", new AbortController().signal));
+  expect(first).toMatchObject({ revocations: [{ sid }], caughtUp: true });
 });
 
 test("a heartbeat is an empty batch, and comes only while the store replies", async () => {
@@ -32,14 +32,14 @@ test("a heartbeat is an empty batch, and comes only while the store replies", as
   const { watch } = await open(feed);
   expect((await next(watch)).revocations).toEqual([]);
   world.down = true;
-  const silence = watch.next();
+  const silence = next(watch);
   const reads = world.reads;
   while (world.reads < reads + 2) await new Promise(setImmediate);
   await expect(Promise.race([silence.then(() => "woken"), Promise.resolve("silent")])).resolves.toBe("silent");
   await expect(feed.watch("", new AbortController().signal).next()).rejects.toThrow(StoreUnavailable);
   expect(reported).toHaveLength(1);
   world.down = false;
-  expect((await silence).value).toMatchObject({ revocations: [] });
+  expect(await silence).toMatchObject({ revocations: [] });
 });
 
 test("the end of all sessions is part of every batch from then on, at every instance", async () => {
@@ -282,10 +282,13 @@ test("a watcher gets the entries of a notification at once, also while the log i
   const { feed, state } = scriptedFeed([Promise.resolve(), promise]);
   const { watch } = await open(feed);
   const sid = random.sessionId("alice");
-  const next = watch.next();
+  const coming = next(watch);
   state.notify([{ sid, revokedAt: storeMs(1), expiresAt: storeMs(world.clock() + MARKER_LIFE), reason: "logout" }]);
-  expect((await next).value).toMatchObject({ revocations: [{ sid }] });
-  resolve();
+  try {
+    expect(await coming).toMatchObject({ revocations: [{ sid }] });
+  } finally {
+    resolve(); // Otherwise the feed could not be closed.
+  }
 });
 
 test("a notification that arrives while the log is read leads to another reading at once", async () => {

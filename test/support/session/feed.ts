@@ -108,9 +108,8 @@ export async function open(feed: RevocationFeed, cursor = "") {
   for (;;) {
     const watch = feed.watch(cursor, abort.signal);
     try {
-      const first = await watch.next();
-      if (first.done) throw new Error("ended at once");
-      return { watch, first: first.value, stop: () => abort.abort() };
+      const first = await next(watch);
+      return { watch, first, stop: () => abort.abort() };
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       await new Promise(setImmediate);
@@ -125,9 +124,16 @@ export async function next(watch: AsyncGenerator<FeedBatch, void>): Promise<Feed
 }
 
 /** Reads until the end of the session `sid` is delivered. Returns the batch that contains it. */
-export async function until(watch: AsyncGenerator<FeedBatch, void>, sid: SessionId): Promise<FeedBatch> {
-  for (;;) {
-    const batch = await next(watch);
-    if (batch.revocations.some((revocation) => revocation.sid === sid)) return batch;
-  }
+export function until(watch: AsyncGenerator<FeedBatch, void>, sid: SessionId): Promise<FeedBatch> {
+  let isOver = false;
+  const read = async () => {
+    for (;;) {
+      const batch = await next(watch);
+      if (isOver || batch.revocations.some((revocation) => revocation.sid === sid)) return batch;
+    }
+  };
+  // Heartbeats come for as long as the watch is open.
+  return inTime(`a batch with the end of ${sid}`, read()).finally(() => {
+    isOver = true;
+  });
 }
