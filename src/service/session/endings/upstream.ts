@@ -26,12 +26,14 @@ export async function endUpstream(deps: Deps, ended: EndedLogin, requester: Requ
 async function endOne({ store, audit }: Deps, sid: SessionId, ended: EndedLogin, requester: Requester) {
   const found = await store.find(sid);
   if (!found.ok) return false;
-  const { subject, upstream, createdAt, actor } = found.session;
+  const { upstream, createdAt } = found.session;
   if (upstream === undefined || !isOf(upstream, ended)) return false;
   if (toWallClock(createdAt, store.shiftMs({ sid })) > ended.createdUntil) return false;
   const outcome = await store.end(sid, "upstream_logout", originOf(requester));
-  if (!outcome.ok) return false;
-  audit({ event: "session_ended", sid, subject, actor: actor?.subject, reason: "upstream_logout" }, requester);
+  // Somebody else may have ended it since it was found.
+  if (!outcome.ok || !outcome.wasLive) return false;
+  const { subject, actor } = outcome;
+  audit({ event: "session_ended", sid, subject, actor, reason: "upstream_logout" }, requester);
   return true;
 }
 
