@@ -16,6 +16,8 @@ function programOf(): Command {
 
 /** How many commands have an option or a paragraph at least, for the page to say it once. */
 const SHARED_BY = { options: 4, paragraphs: 7 };
+/** How many commands of a group have them at least, for the group to say them once. */
+const SHARED_IN_GROUP_BY = 2;
 
 type Named = { readonly name: string; readonly command: Command };
 
@@ -60,26 +62,42 @@ function textOf(paragraphs: readonly string[]): string {
   return [usage.replace(" [options]", ""), ...more.map((text) => text.replaceAll(/^(?=\S)/gm, "  "))].join("\n");
 }
 
+/** Returns the name of a command's group, or of the command if it is in none: the first two words of its name. */
+const groupOf = (name: string) => name.split(" ", 2).join(" ");
+
+/** Returns the section of a group: what several of its commands have, then each command with what it alone has. */
+function sectionOf(group: string, members: readonly Named[], common: ReadonlySet<string>, said: ReadonlySet<string>) {
+  const options = members.map(({ command }) => optionsOf(command).map(lineOf));
+  const own = options.map((lines) => lines.filter((line) => !common.has(line)));
+  const ofGroup = shared(own, SHARED_IN_GROUP_BY);
+  const without = new Set([...common, ...ofGroup]);
+  // A group's list of commands says what the texts of these commands say.
+  const left = (text: string) => !said.has(text) && !(group.includes(" ") && text.startsWith("Commands:"));
+  const helps = members.map(({ command }) => paragraphsOf(command, without).filter(left));
+  const paragraphs = shared(helps, SHARED_IN_GROUP_BY);
+  const texts = helps.map((help) => textOf(help.filter((text) => !paragraphs.has(text))));
+  const forGroup = [...ofGroup, ...paragraphs].join("\n");
+  const first = forGroup === "" ? [] : [`Several of these commands have:\n${forGroup.replaceAll(/^(?=.)/gm, "  ")}`];
+  return `### ${group}\n\n${codeOf([...first, ...texts].join("\n\n"))}`;
+}
+
+const codeOf = (text: string) => `\`\`\`text\n${text}\n\`\`\`\n`;
+
 function sections(): string[] {
   const commands = commandsOf(programOf());
-  const options = commands.map(({ command }) => optionsOf(command).map(lineOf));
-  const common = shared(options, SHARED_BY.options);
-  const helps = commands.map(({ command }) => paragraphsOf(command, common));
-  const commonParagraphs = shared(helps, SHARED_BY.paragraphs);
-  const forMany = [...common, "", ...commonParagraphs].join("\n");
-  const texts = commands.map(({ name }, i) => {
-    // A group's list of commands says what the texts of these commands say.
-    const own = (helps[i] ?? []).filter(
-      (text) => !commonParagraphs.has(text) && !(i > 0 && text.startsWith("Commands:")),
-    );
-    return { name, text: textOf(own) };
-  });
-  // The second word of a name is that of the group, or of the command if it is in none.
-  const groups = Map.groupBy(texts, ({ name }) => name.split(" ", 2).join(" "));
-  const codeOf = (text: string) => `\`\`\`text\n${text}\n\`\`\`\n`;
+  const common = shared(
+    commands.map(({ command }) => optionsOf(command).map(lineOf)),
+    SHARED_BY.options,
+  );
+  const said = shared(
+    commands.map(({ command }) => paragraphsOf(command, common)),
+    SHARED_BY.paragraphs,
+  );
+  const forMany = [...common, "", ...said].join("\n");
+  const groups = Map.groupBy(commands, ({ name }) => groupOf(name));
   return [
     `Many commands have some of these, which \`--help\` lists and the sections below leave out:\n\n${codeOf(forMany)}`,
-    ...[...groups].map(([name, members]) => `### ${name}\n\n${codeOf(members.map(({ text }) => text).join("\n\n"))}`),
+    ...[...groups].map(([group, members]) => sectionOf(group, members, common, said)),
   ];
 }
 
