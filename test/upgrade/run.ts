@@ -93,7 +93,7 @@ const logIn = (service: Service, version: string) =>
   Promise.all(Array.from({ length: SESSIONS }, (_, i) => Holder.login(service, `user-${i}`, lacking(version))));
 
 /**
- * Updates a session beside an instance of the other version, which cannot read that session (docs/tasks/sessions.md). It must neither end it nor
+ * Updates a session beside an instance of the other version, which cannot read that session (docs/tasks/roles.md). It must neither end it nor
  * lose its place in the revocation log: the logouts that follow are true on both.
  */
 async function update(holders: Holder[], current: Service, old: Service, version: string): Promise<void> {
