@@ -30,6 +30,8 @@ export type ProviderSettings = {
   readonly claims: Readonly<Record<string, string>>;
   /** The values of which a user must have one, by the paths of the provider's claims. */
   readonly require: Readonly<Record<string, readonly (string | boolean)[]>>;
+  /** The transmitter of security events about users of the provider, and for whom it makes them (`aud`); undefined if there is none. */
+  readonly securityEvents?: { readonly issuer: string; readonly audience: string } | undefined;
 };
 
 /** The provider of OIDC_ISSUER. */
@@ -56,7 +58,7 @@ export function isSafeIssuer(issuer: string): boolean {
 const MAX_PROVIDERS = 20;
 const KNOWN = [
   ...["name", "title", "issuer", "client_id", "client_secret_file", "private_key_file", "private_key_algorithm"],
-  ...["scopes", "userinfo", "subject_prefix", "claims", "require"],
+  ...["scopes", "userinfo", "subject_prefix", "claims", "require", "security_events"],
 ];
 
 /** Reads `{"providers":[{"name":…,"issuer":…,"client_id":…}]}`. @param reserved names that `claims` may not have @throws SettingsFileFault */
@@ -101,7 +103,18 @@ function parseProvider(at: string, value: unknown, isOnly: boolean): ProviderSet
     subjectPrefix: prefix === "" ? "" : required(`${at}.subject_prefix`, prefix),
     claims: mapOf(`${at}.claims`, entry.claims, required),
     require: mapOf(`${at}.require`, entry.require, valuesOf),
+    securityEvents: transmitterOf(`${at}.security_events`, entry.security_events, issuer),
   };
+}
+
+function transmitterOf(at: string, value: unknown, provider: string): ProviderSettings["securityEvents"] {
+  if (value === undefined) return undefined;
+  const { issuer: given, audience } = membersOf(at, value, ["issuer", "audience"]);
+  const issuer = textOf(`${at}.issuer`, given) ?? provider;
+  if (!plainUrl(issuer).ok || !isSafeIssuer(issuer)) {
+    fault(`${at}.issuer`, "must be an https URL, or http on this machine");
+  }
+  return { issuer, audience: required(`${at}.audience`, audience) };
 }
 
 function credentialOf(at: string, entry: Readonly<Record<string, unknown>>): ProviderCredential {

@@ -3,13 +3,8 @@ import type { Request, Response } from "../../platform/listener/exchange.ts";
 import { respond } from "../../platform/listener/exchange.ts";
 import { readBody, sendJson } from "../../platform/listener/json.ts";
 import type { ProviderSettings } from "../config/providers.ts";
-import {
-  addressOf,
-  CLOCK_SKEW_SECONDS,
-  type LogoutFailure,
-  type LogoutToken,
-  MAX_AGE_SECONDS,
-} from "./logout-token.ts";
+import { type LogoutToken, MAX_AGE_SECONDS } from "./logout-token.ts";
+import { addressOf, CLOCK_SKEW_SECONDS, type TokenFailure } from "./signed-token.ts";
 
 export const BACKCHANNEL_LOGOUT = "/v1/auth/backchannel-logout";
 
@@ -24,7 +19,7 @@ type Deps = {
   readonly verify: (
     settings: ProviderSettings,
     text: string,
-  ) => Promise<{ readonly ok: true; readonly token: LogoutToken } | LogoutFailure>;
+  ) => Promise<{ readonly ok: true; readonly token: LogoutToken } | TokenFailure>;
   /** Ends the sessions of a login, and returns how many. Rejects if some may still be live. */
   readonly end: (login: EndedLogin, request: Request) => Promise<number>;
   readonly clock: () => number;

@@ -11,6 +11,7 @@ import { createPendingLogins, type PendingLogin } from "./pending-logins.ts";
 import { createProvider, type ProviderFailure } from "./provider.ts";
 import { type Reply, send, withCookie } from "./replies.ts";
 import { destinationOf } from "./return-to.ts";
+import { createSecurityEvents, SECURITY_EVENTS } from "./security-events.ts";
 import { type User, userOf } from "./user.ts";
 
 export type SignedIn =
@@ -87,7 +88,14 @@ export function createSignIn(deps: Deps): Route {
       .then((reply) => send(response, reply))
       .catch(() => response.destroy());
   };
-  return ({ url = "" }) => (url === BACKCHANNEL_LOGOUT ? backchannelLogout : isOwn(url) ? handle : undefined);
+  const received = new Map([
+    [BACKCHANNEL_LOGOUT, backchannelLogout],
+    [
+      SECURITY_EVENTS,
+      createSecurityEvents({ ...deps, end: (login, request) => deps.sessions.endLogin(login, request) }),
+    ],
+  ]);
+  return ({ url = "" }) => received.get(url) ?? (isOwn(url) ? handle : undefined);
 }
 
 /**

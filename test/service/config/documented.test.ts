@@ -1,9 +1,11 @@
 /** Reads the configurations in the documentation, the manifests and the examples. The service must know every variable, and warn of none. */
-import { globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { configVariables } from "../../../src/service/config/config.ts";
 import { examineConfig } from "../../../src/service/config/findings.ts";
+import { scratch } from "../../support/service.ts";
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -17,11 +19,12 @@ function assignments(text: string): Variables {
   return Object.fromEntries(pairs.filter(([name, value]) => KNOWN.has(name) && !/[$<>…{}%|]/.test(value)));
 }
 
+const FILE = join(scratch(), "file");
+writeFileSync(FILE, "what a file with one setting may contain\n");
+
 /** Replaces the files by one that exists. */
 const withFiles = (env: Variables) =>
-  Object.fromEntries(
-    Object.entries(env).map(([name, value]) => [name, name.endsWith("_FILE") ? import.meta.filename : value]),
-  );
+  Object.fromEntries(Object.entries(env).map(([name, value]) => [name, name.endsWith("_FILE") ? FILE : value]));
 
 /** Returns the blocks of code and the comments of a file that set variables of the service, each with its place. */
 function documented(path: string): [place: string, env: Variables][] {

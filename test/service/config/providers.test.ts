@@ -23,6 +23,14 @@ test("requirements are texts, lists of texts, and truth values", () => {
   });
 });
 
+test("a transmitter of security events is by default the provider", () => {
+  const audience = "https://app.example.com";
+  expect(parse({ ...ONE, security_events: { audience } })[0]?.securityEvents).toEqual({ issuer: ONE.issuer, audience });
+  const given = { issuer: "https://events.example.com", audience };
+  expect(parse({ ...ONE, security_events: given })[0]?.securityEvents).toEqual(given);
+  expect(parse(ONE)[0]?.securityEvents).toBeUndefined();
+});
+
 test("a claim that the service sets is refused", () => {
   const text = JSON.stringify({ providers: [{ ...ONE, claims: { sid: "sid" } }] });
   expect(() => parseProviders(text, ["sid"])).toThrow("providers[0].claims.sid: is set by the service");
@@ -47,6 +55,12 @@ describe("refuses, by place and without the value", () => {
         { ...OTHER, subject_prefix: "" },
       ],
     ],
+    ["providers[0].security_events.audience: is required", [{ ...ONE, security_events: {} }]],
+    [
+      "providers[0].security_events.issuer: must be an https URL",
+      [{ ...ONE, security_events: { issuer: "http://a.example", audience: "a" } }],
+    ],
+    ['the entry has "jwks"', [{ ...ONE, security_events: { jwks: "x" } }], '"jwks" is not known'],
     ["providers[0].claims: must be an object", [{ ...ONE, claims: ["email"] }]],
     ["providers[0].require.hd: must be a text", [{ ...ONE, require: { hd: 1 } }]],
   ])("%s", (name, providers, fault = name) => {

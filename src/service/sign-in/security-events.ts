@@ -1,0 +1,150 @@
+/**
+ * Receives security events that transmitters push (RFC 8935; SSF 1.0): a session was revoked, a credential has changed, an account was
+ * disabled. The sessions that came from the login end.
+ */
+import { type Request, type Response, respond } from "../../platform/listener/exchange.ts";
+import { readBody, sendJson } from "../../platform/listener/json.ts";
+import type { ProviderSettings } from "../config/providers.ts";
+import type { EndedLogin } from "./backchannel-logout.ts";
+import { boundedFetch } from "./bounded-fetch.ts";
+import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, isShort } from "./signed-token.ts";
+
+export const SECURITY_EVENTS = "/v1/auth/security-events";
+
+type Deps = {
+  readonly providers: () => readonly ProviderSettings[];
+  /** Ends the sessions of a login, and returns how many. Rejects if some may still be live. */
+  readonly end: (login: EndedLogin, request: Request) => Promise<number>;
+  readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
+  readonly onError: (error: unknown) => void;
+};
+
+type Transmitter = NonNullable<ProviderSettings["securityEvents"]>;
+type Members = Readonly<Record<string, unknown>>;
+
+const MAX_BYTES = 16_384;
+/** How old an event may be, in seconds: transmitters repeat what they could not deliver. */
+const MAX_AGE_SECONDS = 30 * 86_400;
+const TIMEOUT_MS = 5_000;
+/** How many transmitters of an earlier configuration are remembered with their keys. */
+const MAX_KNOWN = 50;
+
+const CAEP = "https://schemas.openid.net/secevent/caep/event-type/";
+const RISC = "https://schemas.openid.net/secevent/risc/event-type/";
+/** The events that end sessions: of the session that the subject names, or else of the user. */
+const OF_SESSIONS: ReadonlySet<string> = new Set([`${CAEP}session-revoked`]);
+/** The events that end all sessions of the user. */
+const OF_USERS: ReadonlySet<string> = new Set([
+  `${CAEP}credential-change`,
+  ...["account-disabled", "account-purged", "sessions-revoked"].map((name) => RISC + name),
+]);
+
+type Outcome = { readonly status: 202 | 503 } | { readonly status: 400; readonly err: string };
+const UNAVAILABLE: Outcome = { status: 503 };
+
+export function createSecurityEvents(deps: Deps) {
+  const verifierOf = createVerifiers();
+
+  async function receive(request: Request): Promise<Outcome> {
+    const text = await readBody(request, MAX_BYTES);
+    if (request.headers["content-type"] !== "application/secevent+jwt" || text === undefined)
+      return refuse(deps, undefined, "invalid_request", "no_token");
+    const address = addressOf(text);
+    if (address === undefined) return refuse(deps, undefined, "invalid_request", "no_token");
+    const named = deps.providers().filter(({ securityEvents }) => securityEvents?.issuer === address.issuer);
+    if (named.length === 0) return refuse(deps, undefined, "invalid_issuer", "no_transmitter");
+    const provider = named.find(({ securityEvents }) => address.audience.includes(securityEvents?.audience ?? ""));
+    if (provider?.securityEvents === undefined) return refuse(deps, named[0], "invalid_audience", "wrong_audience");
+    const verified = await verifierOf(provider.securityEvents)(text);
+    if (!verified.ok) {
+      return verified.reason === "unavailable" ? UNAVAILABLE : refuse(deps, provider, "invalid_request", verified.code);
+    }
+    const { events, sub_id, iat } = verified.payload;
+    for (const [type, event] of Object.entries(isObject(events) ? events : {})) {
+      const login = isObject(event) ? loginOf(type, event, sub_id, provider) : undefined;
+      // What the event is about happened at its own time, which is not later than that of the token.
+      const time = isObject(event) && typeof event.event_timestamp === "number" ? event.event_timestamp : iat;
+      const createdUntilMs = (Math.min(time, iat) + CLOCK_SKEW_SECONDS) * 1000;
+      const count = login && (await deps.end({ issuer: provider.issuer, ...login, createdUntilMs }, request));
+      const name = OF_SESSIONS.has(type) || OF_USERS.has(type) ? type.slice(type.lastIndexOf("/") + 1) : "other";
+      deps.log.info({ event: "security_event", provider: provider.name, type: name, count }, "security_event");
+    }
+    return { status: 202 };
+  }
+
+  return (request: Request, response: Response) => {
+    if (request.method !== "POST") {
+      const status = request.method === "OPTIONS" ? 204 : 405;
+      return respond(response, status, { allow: "POST, OPTIONS" });
+    }
+    receive(request)
+      .catch((error: unknown) => {
+        deps.onError(error);
+        return UNAVAILABLE;
+      })
+      .then((outcome) => {
+        if (outcome.status === 400) return sendJson(response, 400, { err: outcome.err, description: "refused" });
+        const retry = outcome.status === 503 ? { "retry-after": "1" } : {};
+        return respond(response, outcome.status, { "cache-control": "no-store", "content-length": 0, ...retry });
+      })
+      .catch(() => response.destroy());
+  };
+}
+
+function refuse({ log }: Deps, provider: ProviderSettings | undefined, err: string, reason: string): Outcome {
+  log.warn({ event: "security_event_refused", provider: provider?.name, reason }, "security_event_refused");
+  return { status: 400, err };
+}
+
+/** Returns a function that returns the verifier of a transmitter, whose keys its metadata names (SSF 1.0 section 6). */
+function createVerifiers() {
+  const known = new Map<Transmitter, ReturnType<typeof createTokenVerifier>>();
+  return (transmitter: Transmitter): ReturnType<typeof createTokenVerifier> =>
+    async (text) => {
+      const verify = known.get(transmitter) ?? (await verifierOf(transmitter));
+      if (verify === undefined) return { ok: false, reason: "unavailable" };
+      if (known.size >= MAX_KNOWN) known.clear();
+      known.set(transmitter, verify);
+      return verify(text);
+    };
+}
+
+/** Returns undefined if the transmitter does not respond, or its metadata name no keys. */
+async function verifierOf({ issuer, audience }: Transmitter) {
+  const { origin, pathname } = new URL(issuer);
+  const url = `${origin}/.well-known/ssf-configuration${pathname === "/" ? "" : pathname}`;
+  const init = {
+    method: "GET",
+    headers: {},
+    redirect: "manual",
+    body: null,
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  } as const;
+  try {
+    const response = await boundedFetch(url, init);
+    const metadata: unknown = await response.json();
+    const isOwn =
+      response.ok && isObject(metadata) && metadata.issuer === issuer && typeof metadata.jwks_uri === "string";
+    return isOwn ? createTokenVerifier(issuer, audience, String(metadata.jwks_uri), MAX_AGE_SECONDS) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the login that an event ends; undefined if it ends none, or names its subject in a way that is not known. */
+function loginOf(type: string, event: Members, subject: unknown, { issuer }: ProviderSettings) {
+  if (!OF_SESSIONS.has(type) && !OF_USERS.has(type)) return undefined;
+  // A new credential takes nothing away.
+  if (event.change_type === "create" || !isObject(subject)) return undefined;
+  const isComplex = subject.format === "complex";
+  const session = OF_SESSIONS.has(type) ? (isComplex ? subject.session : subject) : undefined;
+  const sessionId = isObject(session) && session.format === "opaque" ? session.id : undefined;
+  if (isShort(sessionId)) return { sessionId };
+  const user = isComplex ? subject.user : subject;
+  return isObject(user) && user.format === "iss_sub" && user.iss === issuer && isShort(user.sub)
+    ? { subject: user.sub }
+    : undefined;
+}
+
+const isObject = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

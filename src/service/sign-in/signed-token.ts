@@ -1,0 +1,65 @@
+/** Verifies tokens that a provider or a transmitter has signed for this service. */
+import { createRemoteJWKSet, customFetch, decodeJwt, errors, type JWTPayload, jwtVerify } from "jose";
+import { boundedFetch } from "./bounded-fetch.ts";
+
+export type TokenFailure =
+  | { readonly ok: false; readonly reason: "unavailable" }
+  /** `code` is for the log. */
+  | { readonly ok: false; readonly reason: "invalid"; readonly code: string };
+
+type Verified = { readonly ok: true; readonly payload: JWTPayload & { readonly jti: string; readonly iat: number } };
+
+const ALGORITHMS = [
+  ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
+  ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+];
+/** By how much the clocks of the two may differ, in seconds. */
+export const CLOCK_SKEW_SECONDS = 60;
+const TIMEOUT_MS = 5_000;
+const MAX_TEXT = 255;
+
+export const invalid = (code: string): TokenFailure => ({ ok: false, reason: "invalid", code });
+
+export const isShort = (value: unknown): value is string =>
+  typeof value === "string" && value !== "" && value.length <= MAX_TEXT;
+
+/** Returns who a token claims to be from, and for; undefined if it cannot be read. Nothing of it is verified. */
+export function addressOf(
+  token: string,
+): { readonly issuer: string; readonly audience: readonly string[] } | undefined {
+  try {
+    const { iss = "", aud = [] } = decodeJwt(token);
+    return { issuer: iss, audience: Array.isArray(aud) ? aud : [aud] };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns a function that verifies tokens. @param keys the URL of the key set @param maxAgeSeconds how old a token may be */
+export function createTokenVerifier(issuer: string, audience: string, keys: string, maxAgeSeconds: number) {
+  const find = createRemoteJWKSet(new URL(keys), {
+    timeoutDuration: TIMEOUT_MS,
+    [customFetch]: (url, { method, headers, redirect, signal }) =>
+      boundedFetch(url, { method, redirect, signal, headers: Object.fromEntries(headers), body: null }),
+  });
+  const options = {
+    ...{ issuer, audience, algorithms: ALGORITHMS, requiredClaims: ["jti", "iat"] },
+    ...{ maxTokenAge: maxAgeSeconds, clockTolerance: CLOCK_SKEW_SECONDS },
+  };
+  return async (text: string): Promise<Verified | TokenFailure> => {
+    try {
+      const { payload } = await jwtVerify(text, find, options);
+      const { jti, iat } = payload;
+      return isShort(jti) && iat !== undefined ? { ok: true, payload: { ...payload, jti, iat } } : invalid("jti");
+    } catch (error) {
+      return failureOf(error);
+    }
+  };
+}
+
+/** An error that does not come from the token comes from the request for the keys. */
+function failureOf(error: unknown): TokenFailure {
+  const isOfKeys =
+    !(error instanceof errors.JOSEError) || error.code === "ERR_JOSE_GENERIC" || error.code === "ERR_JWKS_TIMEOUT";
+  return isOfKeys ? { ok: false, reason: "unavailable" } : invalid(error.code);
+}
