@@ -51,7 +51,7 @@ function prepareTree(version: string): void {
   const repository = repositoryUrl();
   for (const file of CHANGELOGS) edit(file, (text) => cutRelease(text, { version, date, repository }));
   cpSync(join(ROOT, "proto"), join(ROOT, "test/released", version), { recursive: true });
-  edit("docs/tasks/operations.md", (page) => addSchemaRow(page, version));
+  edit("docs/tasks/upgrade.md", (page) => addSchemaRow(page, version));
   run(ROOT, process.execPath, "test/vectors/freeze.ts");
 }
 

@@ -50,10 +50,10 @@ export function setVersion(root: string, version: string): void {
   }
 }
 
-/** Adds a version to the table of docs/tasks/operations.md, with the schema of "this version". */
+/** Adds a version to the table of docs/tasks/upgrade.md, with the schema of "this version". */
 export function addSchemaRow(page: string, version: string): string {
   const changed = page.replace(/^\| this version \| (\d+) \|$/m, `| ${version} | $1 |\n$&`);
-  if (changed === page) throw new Error('docs/tasks/operations.md has no row "this version"');
+  if (changed === page) throw new Error('docs/tasks/upgrade.md has no row "this version"');
   return changed;
 }
 

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { MIGRATIONS } from "../../src/service/store/embedded/migrations.ts";
 import { releases } from "./releases.ts";
 
-const OPERATIONS = readFileSync("docs/tasks/operations.md", "utf8");
+const OPERATIONS = readFileSync("docs/tasks/upgrade.md", "utf8");
 
 test("every version of the changelog is a release from which the upgrade is walked", () => {
   const changelog = readFileSync("CHANGELOG.md", "utf8");

@@ -1,5 +1,5 @@
 /**
- * `npm run test:upgrade` follows docs/tasks/operations.md#upgrade with live sessions: from every release to this tree and back, on both stores.
+ * `npm run test:upgrade` follows docs/tasks/upgrade.md with live sessions: from every release to this tree and back, on both stores.
  * It runs the releases from this repository's history, with the dependencies of each.
  */
 import assert from "node:assert/strict";

@@ -60,7 +60,7 @@ test("every RPC of the admin API has a scope", () => {
 });
 
 test("the documentation has the same table", () => {
-  const page = readFileSync(new URL("../../../docs/tasks/operations.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../../docs/tasks/admin-tokens.md", import.meta.url), "utf8");
   const rows = [...page.matchAll(/^\| `([a-z:]+)` \| (.*) \|$/gm)].map(([, scope, rpcs = ""]) => {
     const names = [...rpcs.matchAll(/`([A-Z][A-Za-z]+)`/g)].map(([, name = ""]) => name);
     return [scope, names.sort()];

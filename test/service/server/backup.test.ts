@@ -1,4 +1,4 @@
-/** The commands of docs/tasks/operations.md, "Backup and restore", pasted into a shell, for both stores. */
+/** The commands of docs/tasks/backup.md, "Backup and restore", pasted into a shell, for both stores. */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,12 +8,12 @@ import { RedisServer } from "../../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
-const PAGE = readFileSync(new URL("../../../docs/tasks/operations.md", import.meta.url), "utf8");
+const PAGE = readFileSync(new URL("../../../docs/tasks/backup.md", import.meta.url), "utf8");
 const MODULES = join(import.meta.dirname, "../../../node_modules/.bin");
 
 /** Returns the shell commands below a heading, block by block. */
 function commandsBelow(heading: string): readonly string[] {
-  const section = PAGE.split(/^#{2,3} /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
+  const section = PAGE.split(/^#{1,3} /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
   return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, commands = ""]) => commands);
 }
 const [REVOKE_ALL = ""] = commandsBelow("Backup and restore");

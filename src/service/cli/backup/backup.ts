@@ -111,7 +111,7 @@ export const filesOf = (directory: string): Files => ({
 export function embeddedFiles(env: Environment): { readonly config: Config; readonly files: Files } {
   const config = readConfig(env);
   if (config.redis !== undefined) {
-    throw new CommandError("REDIS_URL is set: sessions are in Redis; docs/tasks/operations.md has how to copy it");
+    throw new CommandError("REDIS_URL is set: sessions are in Redis; docs/tasks/backup.md has how to copy it");
   }
   return { config, files: { ...filesOf(config.dataDir), keys: config.keysFile } };
 }

@@ -10,7 +10,7 @@ export function addBackupCommands(program: Command, context: Context): void {
     .addHelpText(
       "after",
       `\nRun it with the environment and as the user of the service. The copy is consistent, and as secret as what it
-copies: it holds the keys. How to copy Redis: docs/tasks/operations.md.
+copies: it holds the keys. How to copy Redis: docs/tasks/backup.md.
 
 ${EXIT_CODES}`,
     )

@@ -7,7 +7,7 @@ import { readRing } from "../../tokens/ring-file.ts";
 import { nextStep, type RingTimes } from "../../tokens/ring-steps.ts";
 import type { Report } from "./finding.ts";
 
-/** How long a key should be used at most, in ms. docs/tasks/operations.md advises a rotation every month. */
+/** How long a key should be used at most, in ms. docs/tasks/rotate-keys.md advises a rotation every month. */
 const MAX_USE_MS = 90 * DAY_MS;
 /** How long an instance takes to read a changed ring, in ms. The keys command assumes the same. */
 const PICK_UP_MS = 60_000;

@@ -94,7 +94,7 @@ function checkState(report: Report, { at, info, refusesWrites }: NodeFacts, conf
 
 function writesRemedy(refusal: string): string {
   if (refusal.startsWith("OOM ")) return `raise maxmemory (${CAPACITY})`;
-  return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/tasks/operations.md#redis-is-down)";
+  return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/tasks/incidents.md#redis-is-down)";
 }
 
 const CAPACITY = "docs/why/capacity.md";

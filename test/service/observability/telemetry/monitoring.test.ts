@@ -183,17 +183,17 @@ test("promtool accepts the rules, and each fires when it should and not before",
 });
 
 test("each alert about signals has a line in the documentation of its incident", () => {
-  const page = readFileSync(new URL("../../../../docs/tasks/operations.md", import.meta.url), "utf8");
-  const [, incident = ""] = /\n### Signals do not arrive\n(.*?)\n### /s.exec(page) ?? [];
+  const page = readFileSync(new URL("../../../../docs/tasks/incidents.md", import.meta.url), "utf8");
+  const [, incident = ""] = /\n## Signals do not arrive\n(.*?)\n## /s.exec(page) ?? [];
   const named = [...incident.matchAll(/^\| `(SessionSignals\w+)` \|/gm)].map(([, name]) => name);
   expect(named).toEqual(rules.map(({ alert }) => alert).filter((name) => name.startsWith("SessionSignals")));
 });
 
 test("the incidents that alerts name are in the documentation", () => {
-  const page = readFileSync(new URL("../../../../docs/tasks/operations.md", import.meta.url), "utf8");
+  const page = readFileSync(new URL("../../../../docs/tasks/incidents.md", import.meta.url), "utf8");
   for (const { annotations } of rules) {
     for (const [, incident] of annotations.description.matchAll(/[Ii]ncident "([^"]+)"/g)) {
-      expect(page).toContain(`### ${incident}\n`);
+      expect(page).toContain(`## ${incident}\n`);
     }
   }
 });
