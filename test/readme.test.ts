@@ -119,8 +119,8 @@ test("the pages stay readable: a limit for all of them, and for each cell of a t
       row.split(" | ").map((cell) => `${wordsOf(cell)} words in ${path}: ${cell.slice(0, 80)}`),
     ),
   );
-  expect(cells.filter((cell) => Number.parseInt(cell, 10) > 50)).toEqual([]);
-  expect(cells.filter((cell) => Number.parseInt(cell, 10) > 20).length).toBeLessThan(85);
+  expect(cells.filter((cell) => Number.parseInt(cell, 10) > 42)).toEqual([]);
+  expect(cells.filter((cell) => Number.parseInt(cell, 10) > 20).length).toBeLessThan(72);
 });
 
 test("the list of pages names each page once", () => {
