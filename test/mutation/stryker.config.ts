@@ -23,7 +23,9 @@ export default {
   ignoreStatic: true,
   // Most texts are names that the compiler checks, and the others are messages to people.
   mutator: { excludedMutations: ["StringLiteral"] },
-  timeoutMS: 10_000,
+  // A mutant times out after its tests' own time × timeoutFactor + timeoutMS. On a busy machine, slow tests must not count as noticing it.
+  timeoutMS: 90_000,
+  timeoutFactor: 4,
   tempDirName: `.stryker-tmp/${name}`,
   // No such file: StrykerJS would rewrite its paths by the API of TypeScript 6, and none of its paths needs that.
   tsconfigFile: "test/mutation/none.json",

@@ -9,9 +9,9 @@ export default defineConfig({
     include: tests.map((path) => (path.endsWith(".ts") ? path : `${path}/**/*.test.ts`)),
     exclude: [...configDefaults.exclude, ...leftOut],
     setupFiles: "./test/support/clean-up.ts",
-    // A mutant that makes a test wait for nothing is noticed after this time.
-    testTimeout: 15_000,
-    hookTimeout: 60_000,
+    // A mutant that makes a test wait for nothing is noticed after this time. A test that is only slow, on a busy machine, is not.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     isolate: false,
   },
 });

@@ -47,3 +47,11 @@ test("of a service that sends no times counts from the arrival", () => {
   freshness.record(undefined, true, M, W);
   expect(freshness.ageMs(M + 700, W + 700)).toBe(700);
 });
+
+test("of a batch is late beyond three seconds, and not at three seconds", () => {
+  const freshness = followed();
+  freshness.record(1_001_500, true, M + 4503, W + 4503);
+  expect(freshness.late).toBe(false);
+  freshness.record(1_001_500, true, M + 4504, W + 4504);
+  expect(freshness.late).toBe(true);
+});
