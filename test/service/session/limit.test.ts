@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type LimitPolicy, limitOf, type SessionLimit } from "../../../src/service/session/admin/limit.ts";
+import { type LimitPolicy, limitOf, type SessionLimit, takeExcess } from "../../../src/service/session/admin/limit.ts";
 
 const limit = (maxSessions: number): SessionLimit => ({
   scope: "subject",
@@ -30,4 +30,11 @@ describe("the first policy that matches a session holds for it", () => {
     expect(limitOf(policies.slice(0, 3), { clientId: "other", kind: "tv" })).toBeUndefined();
     expect(limitOf([], { clientId: "web" })).toBeUndefined();
   });
+});
+
+test("the least recently used of the oldest sessions ends, and one behind the window stays", () => {
+  const used = [5, 4, 1].map((lastRefreshedAt) => ({ lastRefreshedAt }));
+  expect(takeExcess([...used], 1, 2)).toEqual([{ lastRefreshedAt: 4 }]);
+  expect(takeExcess([...used], 2, 2)).toEqual([{ lastRefreshedAt: 4 }, { lastRefreshedAt: 1 }]);
+  expect(takeExcess([...used], 2, 1)).toEqual([{ lastRefreshedAt: 5 }, { lastRefreshedAt: 4 }]);
 });
