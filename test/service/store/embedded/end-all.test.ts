@@ -32,3 +32,14 @@ test.each([
   expect(outcome).toMatchObject({ ok: true, count: MANY });
   expect(outcome.ok && outcome.ended.length).toBe(returned);
 });
+
+test("a session that is spared while the others end counts towards the cap", async () => {
+  const user = subject();
+  const kept = newSession(user);
+  for (let at = 0; at < MANY; at++) await store.create(at === 0 ? kept : newSession(user), nonce(), MANY);
+  const ending = store.endAll(user, "revoked_subject", { except: kept.sid });
+  const created = newSession(user);
+  await store.create(created, nonce(), 1);
+  expect(await ending).toMatchObject({ ok: true });
+  expect((await store.list(user, 5, undefined)).sessions.map(({ sid }) => sid)).toEqual([created.sid]);
+});
