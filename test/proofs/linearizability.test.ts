@@ -241,6 +241,10 @@ test("on small histories of any kind it agrees with the definition", () => {
   expect(Math.min(histories.right, histories.wrong)).toBeGreaterThan(20);
 });
 
+/** How many operations a long history has at most, and so how often a session is updated at most. */
+const LONG = 60;
+const VERSIONS = Array.from({ length: LONG }, (_, at): Output => `live ${at + 1}`);
+
 /** A history that is linearizable, because each operation takes effect at a moment between its invocation and its return. */
 const rightHistory = fc
   .array(
@@ -252,14 +256,15 @@ const rightHistory = fc
     ),
     {
       minLength: 5,
-      maxLength: 60,
+      maxLength: LONG,
     },
   )
   .map((steps) => {
     let state = subjectModel.initial;
     return steps.map(([input, before, after, luck], moment): SubjectOperation => {
-      const outputs: Output[] = ["live", "dead", 0, 1, 2, [], ["a"], ["b"], ["a", "b"]];
+      const outputs: Output[] = ["live", "dead", 0, 1, 2, [], ["a"], ["b"], ["a", "b"], ...VERSIONS];
       const output = outputs.find((each) => subjectModel.step(state, input, each) !== undefined);
+      if (output === undefined) throw new Error(`no output of ${JSON.stringify(input)} is known`);
       state = subjectModel.step(state, input, output) ?? state;
       const lost = luck === 0;
       return {
