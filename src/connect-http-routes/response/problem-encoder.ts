@@ -43,9 +43,8 @@ const CONTENT_TYPE = { "content-type": "application/problem+json" };
  * RPC as text (`code`), violations of `google.rpc.BadRequest` and `buf.validate.Violations` as `errors` (each with `detail` and, if a field
  * is named, `pointer`, a JSON pointer into the body), and all other details as `details`, as in `google.rpc.Status`.
  * @example
- * ```ts
- * createHttpHandler({ routes, tables, failureEncoder: problemEncoder() });
- * ```
+ *     import { createHttpHandler, problemEncoder } from "connect-http-routes";
+ *     createHttpHandler({ routes, tables: [LibraryServiceRoutes], failureEncoder: problemEncoder() });
  */
 export function problemEncoder({ typeOf }: ProblemOptions = {}): FailureEncoder {
   return (failure, context) => {
