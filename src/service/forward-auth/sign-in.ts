@@ -10,8 +10,11 @@ export type SignIn = (
   target: Target,
 ) => (Refusal & { readonly cookies: readonly string[] }) | undefined;
 
-/** Counts how often a page has led to the sign-in, as the hash of its path and a number. */
-const TRIES_COOKIE = "sign_in_tries";
+/**
+ * Counts how often a page has led to the sign-in. The hash of the page follows in the name: with one cookie for all pages, the tabs of a
+ * browser would reset each other's count, and none would stop.
+ */
+const TRIES_COOKIE = "sign_in_tries_";
 const TRIES_SECONDS = 60;
 /** Who comes back from the sign-in this often without a session would never stop. */
 const MAX_TRIES = 3;
@@ -33,11 +36,9 @@ export function createSignIn(url: string, origins: readonly string[]): SignIn {
     const origin = originAt(host, known);
     const wanted = origin === page.origin ? path : `${origin}${path}`;
     const destination = origin && destinationOf(wanted, page.origin, (one) => one === origin);
-    const key = hash("sha256", `${host}${path}`).slice(0, 16);
-    const tries = triesOf(headerOf("cookie"), key) + 1;
-    const cookies = [
-      `${TRIES_COOKIE}=${key}.${tries}; Path=/; Max-Age=${TRIES_SECONDS}; HttpOnly; SameSite=Lax${secure}`,
-    ];
+    const name = TRIES_COOKIE + hash("sha256", `${host}${path}`).slice(0, 16);
+    const tries = triesOf(headerOf("cookie"), name) + 1;
+    const cookies = [`${name}=${tries}; Path=/; Max-Age=${TRIES_SECONDS}; HttpOnly; SameSite=Lax${secure}`];
     if (tries > MAX_TRIES) {
       const headers = { "content-type": "text/plain; charset=utf-8", "www-authenticate": "Bearer" };
       return { ok: false, status: 401, reason: "sign_in_loop", headers, body: LOOP, cookies: [] };
@@ -60,7 +61,7 @@ function isNavigation(method: string | undefined, headerOf: HeaderOf): boolean {
   return headerOf("accept")?.includes("text/html") === true;
 }
 
-function triesOf(header: string | undefined, key: string): number {
-  const tries = cookieValues(header ?? "", TRIES_COOKIE).map((value) => value.split("."));
-  return Math.max(0, ...tries.map(([of, count = ""]) => (of === key && /^\d$/.test(count) ? Number(count) : 0)));
+function triesOf(header: string | undefined, name: string): number {
+  const tries = cookieValues(header ?? "", name).map((count) => (/^\d$/.test(count) ? Number(count) : 0));
+  return Math.max(0, ...tries);
 }

@@ -126,6 +126,21 @@ describe.each(GATEWAY_NAMES)("%s", (name) => {
     expect((await send("/other", { ...NAVIGATION, cookie })).status).toBe(302);
   });
 
+  test("two pages that come back in turn stop each for itself", async () => {
+    const jar = new Map([["a", "b"]]);
+    const statuses: number[] = [];
+    for (const path of ["/one", "/two", "/one", "/two", "/one", "/two", "/one", "/two"]) {
+      const cookie = [...jar].map((pair) => pair.join("=")).join("; ");
+      const page = await send(path, { ...NAVIGATION, cookie });
+      statuses.push(page.status);
+      for (const line of page.headers.getSetCookie()) {
+        const [name = "", value = ""] = line.slice(0, line.indexOf(";")).split("=");
+        jar.set(name, value);
+      }
+    }
+    expect(statuses).toEqual([302, 302, 302, 302, 302, 302, 401, 401]);
+  });
+
   test("after a logout in another tab a page leads to the sign-in", async () => {
     const { accessToken, refreshToken } = await logIn(service);
     const cookie = `refresh_token=${refreshToken}; access_token=${accessToken}`;
