@@ -62,8 +62,10 @@ export async function makeMachine(archive: boolean, node: string): Promise<Machi
       const own = [join(root, directory)];
       if (cache !== undefined && existsSync(cache)) {
         own.push(join(root, user.home, ".npm"));
-        await mkdir(join(root, user.home, ".npm"), { recursive: true });
-        await run("cp", ["-R", cache, join(root, user.home, ".npm/_cacache")]);
+        const copy = join(root, user.home, ".npm/_cacache");
+        await mkdir(copy, { recursive: true });
+        // Not its directory `tmp`, whose files come and go while npm runs elsewhere on this machine.
+        await run("cp", ["-R", join(cache, "content-v2"), join(cache, "index-v5"), copy]);
       }
       await run("chown", ["-R", `${user.id}:${user.id}`, ...own]);
       return directory;

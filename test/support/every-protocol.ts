@@ -21,7 +21,11 @@ export function aService(
   let redis: RedisServer | undefined;
   beforeAll(async () => {
     if (store === "redis") redis = await startRedis();
-    const onRedis = redis && { DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "a".repeat(40) };
+    const onRedis = redis && {
+      ...{ DATA_DIR: withKeys(), REDIS_URL: redis.url, ADMIN_TOKENS: "a".repeat(40) },
+      // On a busy machine a command may wait longer than the default for its turn.
+      REDIS_COMMAND_TIMEOUT: "10s",
+    };
     service = await startService({ ...onRedis, ...env });
   });
   afterAll(async () => {
