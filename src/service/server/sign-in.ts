@@ -8,6 +8,7 @@ import { proxyTrust } from "../../platform/net/proxy-trust.ts";
 import { requireAccessCookie } from "../api/admin/access-cookie.ts";
 import { claimsOf } from "../api/messages.ts";
 import type { RefreshCookie } from "../api/public/cookie.ts";
+import { countFailure, type RefusalDeps } from "../api/refusal.ts";
 import type { Config } from "../config/config.ts";
 import { loadProviders, type ProvidersFile } from "../config/providers-file.ts";
 import { withoutFile } from "../config/settings-file.ts";
@@ -15,6 +16,7 @@ import type { Logger } from "../observability/logger.ts";
 import { elevate } from "../session/admin/admin.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
+import type { Requester } from "../session/audit.ts";
 import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
 import { logoutByCookie } from "../session/endings/owner.ts";
 import { endUpstream } from "../session/endings/upstream.ts";
@@ -47,7 +49,8 @@ export async function loadSignIn(config: Config): Promise<LoadedSignIn | undefin
 }
 
 type Deps = Parameters<typeof create>[0] &
-  Parameters<typeof elevate>[0] & {
+  Parameters<typeof elevate>[0] &
+  RefusalDeps & {
     readonly store: SessionStore;
     readonly refreshTokens: RefreshTokens;
     readonly accessTokens: AccessTokens;
@@ -80,6 +83,8 @@ export function openSignIn(config: Config, deps: Deps, { createSignIn, providers
         crossSiteFault({ site: site && String(site), origin }, (one) => one === source.origin(), rules) !== undefined
       );
     },
+    countFailure: (request) =>
+      countFailure(deps, requesterOf(request, trust))?.metadata.get("retry-after") ?? undefined,
     onError(error) {
       if (error instanceof StoreUnavailable) deps.onUnavailable(error);
       else deps.log.error({ event: "bug", err: error }, "bug");
@@ -98,12 +103,6 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
     const found = presented(request);
     return found.ok ? found.tokens[0].sid : undefined;
   };
-  const requesterOf = (request: Request) => {
-    const source = new NodeRequestSource(request, trust);
-    const [address, userAgent] = [source.address(), source.userAgent()];
-    const correlation = () => source.correlation();
-    return { address: () => address, userAgent: () => userAgent, correlation, adminName: undefined };
-  };
 
   return {
     current: currentOf,
@@ -112,7 +111,7 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
       const wanted = wantedSession(config, deps, user, request);
       if (wanted === undefined) return { ok: false, problem: "refused" };
       const limit = limitOf(deps.limitPolicies(), wanted);
-      const created = await create(deps, wanted, requesterOf(request), currentOf(request), limit);
+      const created = await create(deps, wanted, requesterOf(request, trust), currentOf(request), limit);
       if (!created.ok) {
         return { ok: false, problem: created.reason === "rate_limited" ? "too_many" : "too_many_sessions" };
       }
@@ -129,22 +128,29 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
       // The provider need not report the time, and the user has just come from there.
       const now = Math.floor(Date.now() / 1000);
       const authentication = authenticationOf({ ...user, authTimeSeconds: user.authTimeSeconds ?? now });
-      const elevated = await elevate(deps, sid, authentication, true, requesterOf(request));
+      const elevated = await elevate(deps, sid, authentication, true, requesterOf(request, trust));
       return elevated.ok;
     },
 
     endLogin: ({ createdUntilMs, ...login }, request) =>
-      endUpstream(deps, { ...login, createdUntil: wallMs(createdUntilMs) }, requesterOf(request)),
+      endUpstream(deps, { ...login, createdUntil: wallMs(createdUntilMs) }, requesterOf(request, trust)),
 
     async end(request) {
       const found = presented(request);
       if (!found.ok) return { subject: undefined, cookies: cookie.clear() };
       const session = await store.find(found.tokens[0].sid);
-      const ended = await logoutByCookie(deps, found.tokens, requesterOf(request));
+      const ended = await logoutByCookie(deps, found.tokens, requesterOf(request, trust));
       if (!ended.ok) return { subject: undefined, cookies: [] };
       return { subject: session.ok ? session.session.subject : undefined, cookies: cookie.clear() };
     },
   };
+}
+
+function requesterOf(request: Request, trust: ReturnType<typeof proxyTrust>): Requester {
+  const source = new NodeRequestSource(request, trust);
+  const [address, userAgent] = [source.address(), source.userAgent()];
+  const correlation = () => source.correlation();
+  return { address: () => address, userAgent: () => userAgent, correlation, adminName: undefined };
 }
 
 /** Returns the session of a user; undefined if a session cannot have the claims of the user. */

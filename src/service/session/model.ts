@@ -85,7 +85,7 @@ export type Upstream = {
   readonly subject?: string;
 };
 
-/** The part of a login by which sessions are found: the provider's session or, without one, the provider's name for the user. */
+/** What sessions are found by: a provider's session, or a provider's name for a user. */
 export type UpstreamLogin = { readonly issuer: string } & (
   | { readonly sessionId: string }
   | { readonly subject: string }

@@ -1,9 +1,9 @@
 /** Receives back-channel logouts: providers call `POST /v1/auth/backchannel-logout` when they have ended a login. */
-import type { Request, Response } from "../../platform/listener/exchange.ts";
-import { respond } from "../../platform/listener/exchange.ts";
-import { readBody, sendJson } from "../../platform/listener/json.ts";
+import type { Request } from "../../platform/listener/exchange.ts";
+import { readBody } from "../../platform/listener/json.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import { type LogoutToken, MAX_AGE_SECONDS } from "./logout-token.ts";
+import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
 import { addressOf, CLOCK_SKEW_SECONDS, type TokenFailure } from "./signed-token.ts";
 
 export const BACKCHANNEL_LOGOUT = "/v1/auth/backchannel-logout";
@@ -14,7 +14,7 @@ export type EndedLogin = Pick<LogoutToken, "sessionId" | "subject"> & {
   readonly createdUntilMs: number;
 };
 
-type Deps = {
+type Deps = ReceiverDeps & {
   readonly providers: () => readonly ProviderSettings[];
   readonly verify: (
     settings: ProviderSettings,
@@ -24,7 +24,6 @@ type Deps = {
   readonly end: (login: EndedLogin, request: Request) => Promise<number>;
   readonly clock: () => number;
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
-  readonly onError: (error: unknown) => void;
 };
 
 /** The size limit of a request, in bytes. A logout token takes about one kilobyte. */
@@ -32,12 +31,9 @@ const MAX_BYTES = 16_384;
 /** How many tokens are remembered. Beyond this, the oldest are forgotten. */
 const MAX_REMEMBERED = 10_000;
 
-type Outcome = { readonly status: 200 | 503 } | { readonly status: 400; readonly description: string };
-const UNAVAILABLE: Outcome = { status: 503 };
-
-/** Responds as OpenID Connect Back-Channel Logout 1.0 section 2.8 says. With 503 the provider may repeat the request, which then ends the session. */
+/** Responds as OpenID Connect Back-Channel Logout 1.0 section 2.8 says. */
 export function createBackchannelLogout(deps: Deps) {
-  const { clock, onError } = deps;
+  const { clock } = deps;
   /** The tokens that have been accepted, until they are too old, oldest first. */
   const used = new Map<string, number>();
   const isUsed = (id: string) => {
@@ -48,7 +44,7 @@ export function createBackchannelLogout(deps: Deps) {
     return used.has(id);
   };
 
-  async function receive(request: Request): Promise<Outcome> {
+  async function receive(request: Request): Promise<Received> {
     const text = new URLSearchParams((await readBody(request, MAX_BYTES)) ?? "").getAll("logout_token");
     const [token = ""] = text;
     const address = text.length === 1 ? addressOf(token) : undefined;
@@ -70,29 +66,10 @@ export function createBackchannelLogout(deps: Deps) {
     return { status: 200 };
   }
 
-  return (request: Request, response: Response) => {
-    if (request.method !== "POST") {
-      const status = request.method === "OPTIONS" ? 204 : 405;
-      return respond(response, status, { allow: "POST, OPTIONS" });
-    }
-    receive(request)
-      .catch((error: unknown) => {
-        onError(error);
-        return UNAVAILABLE;
-      })
-      .then((outcome) => {
-        if (outcome.status === 400) {
-          sendJson(response, 400, { error: "invalid_request", error_description: outcome.description });
-        } else {
-          const retry = outcome.status === 503 ? { "retry-after": "1" } : {};
-          respond(response, outcome.status, { "cache-control": "no-store", "content-length": 0, ...retry });
-        }
-      })
-      .catch(() => response.destroy());
-  };
+  return createReceiver(receive, deps);
 }
 
-function refuse({ log }: Deps, settings: ProviderSettings | undefined, reason: string): Outcome {
+function refuse({ log }: Deps, settings: ProviderSettings | undefined, reason: string): Received {
   log.warn({ event: "backchannel_logout_refused", provider: settings?.name, reason }, "backchannel_logout_refused");
-  return { status: 400, description: "the logout token is not valid" };
+  return { status: 400, error: { error: "invalid_request", error_description: "the logout token is not valid" } };
 }

@@ -2,21 +2,21 @@
  * Receives security events that transmitters push (RFC 8935; SSF 1.0): a session was revoked, a credential has changed, an account was
  * disabled. The sessions that came from the login end.
  */
-import { type Request, type Response, respond } from "../../platform/listener/exchange.ts";
-import { readBody, sendJson } from "../../platform/listener/json.ts";
+import type { Request } from "../../platform/listener/exchange.ts";
+import { readBody } from "../../platform/listener/json.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import type { EndedLogin } from "./backchannel-logout.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
 import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, isShort } from "./signed-token.ts";
 
 export const SECURITY_EVENTS = "/v1/auth/security-events";
 
-type Deps = {
+type Deps = ReceiverDeps & {
   readonly providers: () => readonly ProviderSettings[];
   /** Ends the sessions of a login, and returns how many. Rejects if some may still be live. */
   readonly end: (login: EndedLogin, request: Request) => Promise<number>;
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
-  readonly onError: (error: unknown) => void;
 };
 
 type Transmitter = NonNullable<ProviderSettings["securityEvents"]>;
@@ -26,8 +26,8 @@ const MAX_BYTES = 16_384;
 /** How old an event may be, in seconds: transmitters repeat what they could not deliver. */
 const MAX_AGE_SECONDS = 30 * 86_400;
 const TIMEOUT_MS = 5_000;
-/** How many transmitters of an earlier configuration are remembered with their keys. */
-const MAX_KNOWN = 50;
+/** The type that every security event token of a transmitter has (SSF 1.0, explicit typing), so that no other token passes for one. */
+const TYPE = "secevent+jwt";
 
 const CAEP = "https://schemas.openid.net/secevent/caep/event-type/";
 const RISC = "https://schemas.openid.net/secevent/risc/event-type/";
@@ -39,15 +39,13 @@ const OF_USERS: ReadonlySet<string> = new Set([
   ...["account-disabled", "account-purged", "sessions-revoked"].map((name) => RISC + name),
 ]);
 
-type Outcome = { readonly status: 202 | 503 } | { readonly status: 400; readonly err: string };
-const UNAVAILABLE: Outcome = { status: 503 };
-
 export function createSecurityEvents(deps: Deps) {
   const verifierOf = createVerifiers();
 
-  async function receive(request: Request): Promise<Outcome> {
+  async function receive(request: Request): Promise<Received> {
     const text = await readBody(request, MAX_BYTES);
-    if (request.headers["content-type"] !== "application/secevent+jwt" || text === undefined)
+    const [mediaType = ""] = (request.headers["content-type"] ?? "").split(";");
+    if (mediaType.trim().toLowerCase() !== "application/secevent+jwt" || text === undefined)
       return refuse(deps, undefined, "invalid_request", "no_token");
     const address = addressOf(text);
     if (address === undefined) return refuse(deps, undefined, "invalid_request", "no_token");
@@ -72,38 +70,22 @@ export function createSecurityEvents(deps: Deps) {
     return { status: 202 };
   }
 
-  return (request: Request, response: Response) => {
-    if (request.method !== "POST") {
-      const status = request.method === "OPTIONS" ? 204 : 405;
-      return respond(response, status, { allow: "POST, OPTIONS" });
-    }
-    receive(request)
-      .catch((error: unknown) => {
-        deps.onError(error);
-        return UNAVAILABLE;
-      })
-      .then((outcome) => {
-        if (outcome.status === 400) return sendJson(response, 400, { err: outcome.err, description: "refused" });
-        const retry = outcome.status === 503 ? { "retry-after": "1" } : {};
-        return respond(response, outcome.status, { "cache-control": "no-store", "content-length": 0, ...retry });
-      })
-      .catch(() => response.destroy());
-  };
+  return createReceiver(receive, deps);
 }
 
-function refuse({ log }: Deps, provider: ProviderSettings | undefined, err: string, reason: string): Outcome {
+function refuse({ log }: Deps, provider: ProviderSettings | undefined, err: string, reason: string): Received {
   log.warn({ event: "security_event_refused", provider: provider?.name, reason }, "security_event_refused");
-  return { status: 400, err };
+  return { status: 400, error: { err, description: "refused" } };
 }
 
 /** Returns a function that returns the verifier of a transmitter, whose keys its metadata names (SSF 1.0 section 6). */
 function createVerifiers() {
-  const known = new Map<Transmitter, ReturnType<typeof createTokenVerifier>>();
+  // Settings are new objects after a change of the file, so nothing of the earlier ones stays in use.
+  const known = new WeakMap<Transmitter, ReturnType<typeof createTokenVerifier>>();
   return (transmitter: Transmitter): ReturnType<typeof createTokenVerifier> =>
     async (text) => {
       const verify = known.get(transmitter) ?? (await verifierOf(transmitter));
       if (verify === undefined) return { ok: false, reason: "unavailable" };
-      if (known.size >= MAX_KNOWN) known.clear();
       known.set(transmitter, verify);
       return verify(text);
     };
@@ -125,7 +107,7 @@ async function verifierOf({ issuer, audience }: Transmitter) {
     const metadata: unknown = await response.json();
     const isOwn =
       response.ok && isObject(metadata) && metadata.issuer === issuer && typeof metadata.jwks_uri === "string";
-    return isOwn ? createTokenVerifier(issuer, audience, String(metadata.jwks_uri), MAX_AGE_SECONDS) : undefined;
+    return isOwn ? createTokenVerifier(issuer, audience, String(metadata.jwks_uri), MAX_AGE_SECONDS, TYPE) : undefined;
   } catch {
     return undefined;
   }

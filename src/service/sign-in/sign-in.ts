@@ -9,6 +9,7 @@ import { createPages } from "./pages.ts";
 import { LOGIN, loginUrl, wishesOf } from "./parameters.ts";
 import { createPendingLogins, type PendingLogin } from "./pending-logins.ts";
 import { createProvider, type ProviderFailure } from "./provider.ts";
+import type { ReceiverDeps } from "./receiver.ts";
 import { type Reply, send, withCookie } from "./replies.ts";
 import { destinationOf } from "./return-to.ts";
 import { createSecurityEvents, SECURITY_EVENTS } from "./security-events.ts";
@@ -27,7 +28,7 @@ export interface SessionsOfBrowsers {
   /** Records that the user of a session has authenticated again; false if it is not a live session of that user. */
   elevate(sid: string, user: User, request: Request): Promise<boolean>;
   /** Ends the sessions of a login that a provider has ended, and returns how many. Rejects if some may still be live. */
-  endLogin(login: EndedLogin, request: Request): Promise<number>;
+  readonly endLogin: (login: EndedLogin, request: Request) => Promise<number>;
   /** Ends the session of the browser. Returns its subject, if it was live, and the `Set-Cookie` values that remove the cookies. */
   end(request: Request): Promise<{ readonly subject: string | undefined; readonly cookies: readonly string[] }>;
 }
@@ -51,12 +52,11 @@ type Deps = {
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
   /** Called if the store does not respond, and for a bug. */
   readonly onError: (error: unknown) => void;
+  readonly countFailure: ReceiverDeps["countFailure"];
 };
 
 const CALLBACK = "/v1/auth/callback";
 const SIGN_OUT = "/v1/auth/sign-out";
-/** How many providers of an earlier configuration are remembered with their metadata. */
-const MAX_KNOWN = 50;
 
 type Context = Deps & {
   readonly pages: ReturnType<typeof createPages>;
@@ -69,11 +69,12 @@ export function createSignIn(deps: Deps): Route {
   const pages = createPages(deps.style);
   const pending = createPendingLogins({ seal, clock, isSecure: origin.startsWith("https:") });
   const context = { ...deps, pages, pending, providerOf: createProviders(deps) };
-  const backchannelLogout = createBackchannelLogout({
-    ...deps,
-    verify: (settings, token) => context.providerOf(settings).verifyLogout(token),
-    end: (login, request) => deps.sessions.endLogin(login, request),
-  });
+  const receiving = { ...deps, end: deps.sessions.endLogin };
+  const verify = (settings: ProviderSettings, token: string) => context.providerOf(settings).verifyLogout(token);
+  const receivers = new Map([
+    [BACKCHANNEL_LOGOUT, createBackchannelLogout({ ...receiving, verify })],
+    [SECURITY_EVENTS, createSecurityEvents(receiving)],
+  ]);
 
   const handle = (request: Request, response: Response) => {
     if (request.method !== "GET") {
@@ -88,14 +89,7 @@ export function createSignIn(deps: Deps): Route {
       .then((reply) => send(response, reply))
       .catch(() => response.destroy());
   };
-  const received = new Map([
-    [BACKCHANNEL_LOGOUT, backchannelLogout],
-    [
-      SECURITY_EVENTS,
-      createSecurityEvents({ ...deps, end: (login, request) => deps.sessions.endLogin(login, request) }),
-    ],
-  ]);
-  return ({ url = "" }) => received.get(url) ?? (isOwn(url) ? handle : undefined);
+  return ({ url = "" }) => receivers.get(url) ?? (isOwn(url) ? handle : undefined);
 }
 
 /**
@@ -104,11 +98,10 @@ export function createSignIn(deps: Deps): Route {
  */
 function createProviders({ origin, providers, clock }: Deps): Context["providerOf"] {
   // Settings are new objects after a change of the file, so nothing of the earlier ones stays in use.
-  const known = new Map<ProviderSettings, ReturnType<typeof createProvider>>();
+  const known = new WeakMap<ProviderSettings, ReturnType<typeof createProvider>>();
   return (settings) => {
     const path = providers().length > 1 ? `${CALLBACK}/${settings.name}` : CALLBACK;
     const provider = known.get(settings) ?? createProvider(settings, origin + path, clock);
-    if (known.size >= MAX_KNOWN) known.clear();
     known.set(settings, provider);
     return provider;
   };

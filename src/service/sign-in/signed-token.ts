@@ -13,7 +13,7 @@ const ALGORITHMS = [
   ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
-/** By how much the clocks of the two may differ, in seconds. */
+/** How far a sender's clock may differ from that of this service, in seconds. */
 export const CLOCK_SKEW_SECONDS = 60;
 const TIMEOUT_MS = 5_000;
 const MAX_TEXT = 255;
@@ -35,8 +35,19 @@ export function addressOf(
   }
 }
 
-/** Returns a function that verifies tokens. @param keys the URL of the key set @param maxAgeSeconds how old a token may be */
-export function createTokenVerifier(issuer: string, audience: string, keys: string, maxAgeSeconds: number) {
+/**
+ * Returns a function that verifies tokens.
+ * @param keys the URL of the key set
+ * @param maxAgeSeconds how old a token may be
+ * @param typ the type that its header must name; undefined for any
+ */
+export function createTokenVerifier(
+  issuer: string,
+  audience: string,
+  keys: string,
+  maxAgeSeconds: number,
+  typ?: string,
+) {
   const find = createRemoteJWKSet(new URL(keys), {
     timeoutDuration: TIMEOUT_MS,
     [customFetch]: (url, { method, headers, redirect, signal }) =>
@@ -45,6 +56,7 @@ export function createTokenVerifier(issuer: string, audience: string, keys: stri
   const options = {
     ...{ issuer, audience, algorithms: ALGORITHMS, requiredClaims: ["jti", "iat"] },
     ...{ maxTokenAge: maxAgeSeconds, clockTolerance: CLOCK_SKEW_SECONDS },
+    ...(typ !== undefined && { typ }),
   };
   return async (text: string): Promise<Verified | TokenFailure> => {
     try {

@@ -12,6 +12,7 @@ import { oneProvider } from "../../../src/service/config/providers.ts";
 import { createBackchannelLogout } from "../../../src/service/sign-in/backchannel-logout.ts";
 import { aService, STORES } from "../../support/every-protocol.ts";
 import { LOGOUT_EVENTS, sendLogout, startIssuer } from "../../support/logout-token.ts";
+import { startService } from "../../support/service.ts";
 import { bearer, logIn, openPublic, somebody } from "../../support/sessions.ts";
 
 const provider = await startIssuer();
@@ -153,6 +154,7 @@ test("while the provider's keys or the store do not respond, the token is not us
     clock: () => 1_000_000,
     log: { info() {}, warn() {} },
     onError() {},
+    countFailure: () => undefined,
   });
   const server = createServer(handle);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -189,4 +191,24 @@ test("a provider that is away is asked again, and its keys are read once for man
     });
   expect(other.requests()).toBe(2);
   other.stop();
+});
+
+test("whoever sends many bad tokens gets 429, and a valid one counts nevertheless", async () => {
+  const limited = await startService({ ...provider.env, RATE_LIMIT_FAILURES: "2/10m" });
+  const { accessToken } = await logIn(limited, { upstream: { issuer, subject: "alice" } });
+  const events = { method: "POST", headers: { "content-type": "application/secevent+jwt" }, body: "bad" };
+  const bad = [
+    () => sendLogout(limited, "bad"),
+    () => fetch(`${limited.publicUrl}/v1/auth/security-events`, events),
+    () => sendLogout(limited, "bad"),
+    () => fetch(`${limited.publicUrl}/v1/auth/security-events`, events),
+  ];
+  const responses: Response[] = [];
+  for (const send of bad) responses.push(await send());
+  expect(responses.map(({ status }) => status)).toEqual([400, 400, 429, 429]);
+  expect(Number(responses[2]?.headers.get("retry-after"))).toBeGreaterThan(1);
+  expect((await sendLogout(limited, await provider.sign({ sub: "alice" }))).status).toBe(200);
+  const listed = await openPublic(limited).call(SessionService.method.listSessions, {}, bearer(accessToken));
+  expect(listed.ok).toBe(false);
+  await limited.stop();
 });

@@ -74,6 +74,13 @@ describe("an event", () => {
     expect(await live()).toEqual(expected);
   });
 
+  test("counts whatever parameters its type of content has", async () => {
+    const { user, live } = await logInTwice();
+    const token = await sign({ [`${RISC}account-disabled`]: {} }, user);
+    expect(await push(token, "Application/secevent+jwt; charset=utf-8")).toEqual([202, ""]);
+    expect(await live()).toEqual([false, false]);
+  });
+
   test("session-revoked about a user ends all sessions of that login, about a session that one", async () => {
     const [first, second] = [await logInTwice(), await logInTwice()];
     const revoked = { [`${CAEP}session-revoked`]: {} };
@@ -119,6 +126,11 @@ test.each<
   ],
   ["without jti", (user, events) => sign(events, user, { jti: undefined }), "invalid_request"],
   ["of another type of content", (user, events) => sign(events, user), "invalid_request", "application/json"],
+  [
+    "of another type of token",
+    (sub_id, events) => transmitter.sign({ aud: AUDIENCE, sub_id, events }),
+    "invalid_request",
+  ],
   ["that is no token", () => "{}", "invalid_request"],
   ["oversized", (user, events) => sign(events, user, { more: "x".repeat(20_000) }), "invalid_request"],
 ])("a request %s ends nothing", async (_, token, err, type) => {
@@ -141,7 +153,8 @@ describe("while the transmitter does not respond", () => {
       }),
     );
     const { user, live } = await logInTwice();
-    const token = await signLate({ aud: AUDIENCE, events: { [`${RISC}account-disabled`]: {} }, sub_id: user });
+    const disabled = { aud: AUDIENCE, events: { [`${RISC}account-disabled`]: {} }, sub_id: user };
+    const token = await signLate(disabled, { typ: "secevent+jwt" });
     await until(async () => expect(await push(token)).toEqual([503, ""]));
     expect(await live()).toEqual([true, true]);
     setDown(false);

@@ -13,14 +13,21 @@ type EndedLogin = Upstream & {
 
 type Deps = { readonly store: Pick<SessionStore, "sessionsOf" | "find" | "end" | "shiftMs">; readonly audit: Audit };
 
+/** How many sessions end at the same time, so that a user with many does not occupy the store. */
+const AT_ONCE = 16;
+
 /** @returns how many sessions have ended @throws StoreUnavailable if some may still be live. The call can be repeated */
 export async function endUpstream(deps: Deps, ended: EndedLogin, requester: Requester): Promise<number> {
   const found = await Promise.all(loginsOf(ended).map((login) => deps.store.sessionsOf(login)));
   const sids = [...new Set(found.flat())];
-  const results = await Promise.allSettled(sids.map((sid) => endOne(deps, sid, ended, requester)));
-  const failure = results.find(({ status }) => status === "rejected");
-  if (failure?.status === "rejected") throw failure.reason;
-  return results.filter((result) => result.status === "fulfilled" && result.value).length;
+  let count = 0;
+  const left = sids.values();
+  const work = async () => {
+    for (const sid of left) if (await endOne(deps, sid, ended, requester)) count++;
+  };
+  const workers = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, sids.length) }, work));
+  for (const worker of workers) if (worker.status === "rejected") throw worker.reason;
+  return count;
 }
 
 async function endOne({ store, audit }: Deps, sid: SessionId, ended: EndedLogin, requester: Requester) {
