@@ -139,14 +139,11 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     trustForwarded: trustOf(values["trust-forwarded"], values["trust-proxy"]),
     origins: originsOf(values["allow-origin"], values["allow-cross-site"]),
     cors: corsOf(values.cors, values["allow-origin"], values["expose-header"]),
-    metrics:
-      values["metrics-listen"] === undefined
-        ? undefined
-        : { ...addressOf(values["metrics-listen"]), hosts: values["metrics-host"] ?? [] },
+    metrics: metricsOf(values["metrics-listen"], values["metrics-host"]),
     livePath: values["live-path"],
     readyPath: values["ready-path"],
     heartbeatMs: integer("heartbeat-ms", values["heartbeat-ms"], 0),
-    ndjsonHeartbeats: values["ndjson-heartbeats"],
+    ndjsonHeartbeats: ndjsonHeartbeatsOf(values["ndjson-heartbeats"], values["heartbeat-ms"]),
     problemDetails: values["problem-details"],
     drainMs: integer("drain-ms", values["drain-ms"], 0),
     log: oneOf("log", values.log, ["all", "errors", "none"]),
@@ -164,6 +161,17 @@ function corsOf(
   const bad = exposed.find((name) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name));
   if (bad !== undefined) throw new Error(`--expose-header: "${bad}" is not the name of a header`);
   return isOn ? { exposed } : undefined;
+}
+
+function metricsOf(listen: string | undefined, hosts: readonly string[] | undefined): GatewayArguments["metrics"] {
+  if (listen !== undefined) return { ...addressOf(listen), hosts: hosts ?? [] };
+  if (hosts !== undefined) throw new Error("--metrics-host needs --metrics-listen");
+  return undefined;
+}
+
+function ndjsonHeartbeatsOf(isOn: boolean, interval: string): boolean {
+  if (isOn && integer("heartbeat-ms", interval, 0) === 0) throw new Error("--ndjson-heartbeats needs --heartbeat-ms");
+  return isOn;
 }
 
 /** Returns whether the command restarts Node with flags that keep its memory small. @throws Error with a text for the user */

@@ -165,6 +165,9 @@ function tablesOf<Source>({ tables }: Partial<HandlerOptions<Source>> = {}): rea
 }
 
 function implementationOf<Source>(options: HandlerOptions<Source>, tables: readonly RouteTable[]) {
+  if (options.ndjsonHeartbeats && !options.heartbeatIntervalMs) {
+    throw new TypeError("ndjsonHeartbeats needs heartbeatIntervalMs");
+  }
   if (options.transport === undefined) {
     if (typeof options.routes !== "function") throw new TypeError("routes must be a function, or a transport be given");
     return options.routes;

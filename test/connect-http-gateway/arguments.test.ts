@@ -128,6 +128,8 @@ describe("are refused where they make no sense", () => {
     [[...LEAST, "--tls-cert", "c.pem"], "--tls-cert and --tls-key belong together"],
     [[...LEAST, "--cors"], "--cors needs --allow-origin"],
     [[...LEAST, "--expose-header", "etag"], "--expose-header needs --cors"],
+    [[...LEAST, "--metrics-host", "a.example"], "--metrics-host needs --metrics-listen"],
+    [[...LEAST, "--ndjson-heartbeats", "--heartbeat-ms", "0"], "--ndjson-heartbeats needs --heartbeat-ms"],
     [
       [...LEAST, "--allow-origin", "https://a.example", "--cors", "--expose-header", "a b"],
       '"a b" is not the name of a header',

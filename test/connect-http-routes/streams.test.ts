@@ -125,6 +125,12 @@ describe.each(ways)("a stream over %s", (way, open) => {
       expect(await array.read()).toBe("]");
     }));
 
+  test("has no heartbeats of NDJSON without an interval, which is an error at the start", () => {
+    expect(() => createHttpHandler({ routes() {}, tables: [], ndjsonHeartbeats: true })).toThrow(
+      new TypeError("ndjsonHeartbeats needs heartbeatIntervalMs"),
+    );
+  });
+
   test("is compressed on demand, with each message flushed", () =>
     withStream({ compressStreams: true }, async (stream, get) => {
       stream.send(1);

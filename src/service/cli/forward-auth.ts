@@ -21,8 +21,8 @@ export function addForwardAuthCommand(program: Command, context: Context): void 
     )
     .option("--cookie <name>", "a cookie with the access token, for requests without Authorization")
     .option("--refresh <url>", "the public API: cookies that expire are renewed there during the check")
-    .option("--refresh-cookie <name>", "the cookie with the refresh token", "refresh_token")
-    .option("--reuse-interval <duration>", "the REUSE_INTERVAL of the service", "10s")
+    .option("--refresh-cookie <name>", "with --refresh: the cookie with the refresh token; default: refresh_token")
+    .option("--reuse-interval <duration>", "with --refresh: the REUSE_INTERVAL of the service; default: 10s")
     .option("--sign-in <url>", "where pages lead that need a session, such as https://app.example.com/v1/auth/login")
     .option(
       "--origin <url...>",
@@ -51,8 +51,8 @@ type ForwardAuthOptions = ConnectionOptions & {
   readonly metricsHost?: readonly string[];
   readonly cookie?: string;
   readonly refresh?: string;
-  readonly refreshCookie: string;
-  readonly reuseInterval: string;
+  readonly refreshCookie?: string;
+  readonly reuseInterval?: string;
   readonly signIn?: string;
   readonly origin?: readonly string[];
   readonly deviceBound?: boolean;
@@ -108,21 +108,27 @@ async function forwardAuth(context: Context, options: ForwardAuthOptions): Promi
 
 /** Returns the function that decides about requests of browsers; undefined without `--refresh`. Its modules are loaded only with it. */
 async function browsersOf(options: ForwardAuthOptions, origins: readonly string[]) {
-  const { refresh, signIn, refreshCookie, cookie: accessCookie = "access_token" } = options;
+  const { refresh, signIn, refreshCookie, reuseInterval, cookie: accessCookie } = options;
   if (refresh === undefined) {
     if (signIn !== undefined)
       throw usageError("--sign-in needs --refresh: otherwise users sign in for each access token");
+    if (refreshCookie !== undefined) throw usageError("--refresh-cookie needs --refresh");
+    if (reuseInterval !== undefined) throw usageError("--reuse-interval needs --refresh");
     return undefined;
   }
   const service = parseUrl("--refresh", refresh).href;
   const page = signIn === undefined ? undefined : parseUrl("--sign-in", signIn).href;
-  const reuseIntervalMs = parseInterval(options.reuseInterval);
+  const given = {
+    ...(accessCookie !== undefined && { accessCookie }),
+    ...(refreshCookie !== undefined && { refreshCookie }),
+    ...(reuseInterval !== undefined && { reuseIntervalMs: parseInterval(reuseInterval) }),
+  };
   const { createServerSessions } = await import("../../server/sessions.ts");
   const { createBrowserCheck } = await import("../forward-auth/browsers.ts");
   const { createSignIn } = await import("../forward-auth/sign-in.ts");
   return (verifier: TokenVerifier) =>
     createBrowserCheck({
-      sessions: createServerSessions({ service, verifier, accessCookie, refreshCookie, reuseIntervalMs }),
+      sessions: createServerSessions({ service, verifier, ...given }),
       signIn: page === undefined ? undefined : createSignIn(page, origins),
     });
 }

@@ -301,6 +301,10 @@ describe("without the service", () => {
     const env = { ADMIN_TOKEN: service.adminToken };
     expect(await command(["forward-auth"], { env })).toMatchObject({ code: 2 });
     expect(await command(["forward-auth", "--issuer", "x", "--port", "70000"], { env })).toMatchObject({ code: 2 });
+    for (const alone of ["--refresh-cookie", "--reuse-interval", "--sign-in"]) {
+      const refused = await command(["forward-auth", "--issuer", "x", alone, "10s"], { env });
+      expect(refused).toMatchObject({ code: 2, err: expect.stringContaining(`${alone} needs --refresh`) });
+    }
     const taken = new URL(forwardAuth.url).port;
     expect(await command(["forward-auth", "--issuer", "x", "--port", taken], { env })).toMatchObject({ code: 1 });
   });
