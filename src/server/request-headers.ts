@@ -1,18 +1,13 @@
 /** Selects what the service needs of the headers of the browser's request. */
 
-/** The headers of device binding (DBSC), of tracing, and those that the audit records about a client. */
-const PASSED_ON = [
-  "cookie",
-  "user-agent",
-  "traceparent",
-  "x-request-id",
-  "x-forwarded-for",
-  "x-forwarded-proto",
-  "secure-session-response",
-  "secure-session-skipped",
-  "sec-secure-session-id",
-];
+/** The headers of tracing, and those that the audit records about a client. */
+const OF_CLIENTS = ["cookie", "user-agent", "traceparent", "x-request-id", "x-forwarded-for", "x-forwarded-proto"];
+/** The headers of device binding (DBSC). */
+const OF_DEVICES = ["secure-session-response", "secure-session-skipped", "sec-secure-session-id"];
 const FETCH_METADATA = ["sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"];
+const PASSED_ON = [...OF_CLIENTS, ...OF_DEVICES];
+/** What the kit reads of a request, or passes on, without device binding. */
+export const READ_WITHOUT_DEVICES: readonly string[] = [...OF_CLIENTS, ...FETCH_METADATA];
 
 /** What browsers load as parts of a page (`Sec-Fetch-Dest`). No part needs a refresh, because the page itself has made one. */
 const SUBRESOURCES = new Set(

@@ -1,5 +1,6 @@
 /** Decides about requests of browsers. Cookies that expire are renewed, and pages lead to the sign-in if there is no session. */
 import { refusalOf } from "../../server/refusals.ts";
+import { READ_WITHOUT_DEVICES } from "../../server/request-headers.ts";
 import type { ServerSessions } from "../../server/sessions.ts";
 import { type Check, type Decision, type HeaderOf, identityOf, type Refusal } from "./check.ts";
 import type { SignIn } from "./sign-in.ts";
@@ -10,19 +11,6 @@ type Deps = {
   /** Leads to the sign-in; undefined if requests without a session get 401 alone. */
   readonly signIn?: SignIn | undefined;
 };
-
-/** The headers of a browser that the server kit reads or passes to the service. */
-const READ = [
-  "cookie",
-  "user-agent",
-  "traceparent",
-  "x-request-id",
-  "x-forwarded-for",
-  "x-forwarded-proto",
-  "sec-fetch-site",
-  "sec-fetch-mode",
-  "sec-fetch-dest",
-];
 
 export function createBrowserCheck({ sessions, signIn }: Deps): Check {
   return async (headerOf, target): Promise<Decision> => {
@@ -44,10 +32,10 @@ function refuse(status: 401 | 503, reason: Refusal["reason"], headers: Refusal["
   return { ok: false, status, reason, headers: { "content-type": "application/json", ...headers }, body };
 }
 
-/** Returns the headers for the server kit. A part of the own page may be the first request after a pause, so it may cause a refresh, too. */
+/** Returns the headers for the server kit, without device binding, whose responses no gateway passes on. A part of the own page may be the first request after a pause, so it may cause a refresh, too. */
 function headersOf(headerOf: HeaderOf): Headers {
   const headers = new Headers();
-  for (const name of READ) {
+  for (const name of READ_WITHOUT_DEVICES) {
     const value = headerOf(name);
     // Over gRPC, a header may have characters that no header of HTTP has.
     if (value !== undefined && !/[^\t\x20-\xff]/.test(value)) headers.set(name, value);
