@@ -14,9 +14,9 @@ function programOf(): Command {
   return createProgram(context, HELP_WIDTH);
 }
 
-/** How many commands have an option or a paragraph at least, for the page to say it once. */
-const SHARED_BY = { options: 4, paragraphs: 7 };
-/** How many commands of a group have them at least, for the group to say them once. */
+/** How many commands have an option at least, for the page to list it once. */
+const SHARED_BY = 4;
+/** How many commands of a group have it at least, for the group to list it once. */
 const SHARED_IN_GROUP_BY = 2;
 
 type Named = { readonly name: string; readonly command: Command };
@@ -41,24 +41,16 @@ function shared(lists: readonly (readonly string[])[], count: number): Set<strin
 const optionsOf = (command: Command) => command.createHelp().visibleOptions(command);
 const lineOf = ({ flags, description }: Option) => `${flags}: ${description}`;
 
-/** Returns the paragraphs of a command's help, without some of its options. */
-function paragraphsOf(command: Command, without: ReadonlySet<string>): string[] {
+/** Returns the usage, the description and the options of a command, without some options. Notes and examples are in its help alone. */
+function textOf(command: Command, without: ReadonlySet<string>): string {
   const kept = optionsOf(command).filter((option) => !without.has(lineOf(option)));
-  const visibleOptions = () => kept;
-  let text = "";
-  const writeOut = (part: string) => {
-    text += part;
-  };
-  command
-    .configureHelp({ ...command.configureHelp(), visibleOptions })
-    .configureOutput({ writeOut })
-    .outputHelp();
-  return text.trimEnd().split("\n\n");
-}
-
-/** Returns the help of a command in few lines: its usage, and indented all else. */
-function textOf(paragraphs: readonly string[]): string {
-  const [usage = "", ...more] = paragraphs.map((text) => text.replace(/^(?:Usage|Arguments|Options):\s/, ""));
+  const help = { ...command.configureHelp(), visibleOptions: () => kept, visibleCommands: () => [] };
+  const [usage = "", ...more] = command
+    .configureHelp(help)
+    .helpInformation()
+    .trimEnd()
+    .split("\n\n")
+    .map((text) => text.replace(/^(?:Usage|Arguments|Options):\s/, ""));
   return [usage.replace(" [options]", ""), ...more.map((text) => text.replaceAll(/^(?=\S)/gm, "  "))].join("\n");
 }
 
@@ -66,18 +58,16 @@ function textOf(paragraphs: readonly string[]): string {
 const groupOf = (name: string) => name.split(" ", 2).join(" ");
 
 /** Returns the section of a group: what several of its commands have, then each command with what it alone has. */
-function sectionOf(group: string, members: readonly Named[], common: ReadonlySet<string>, said: ReadonlySet<string>) {
+function sectionOf(group: string, members: readonly Named[], common: ReadonlySet<string>) {
   const options = members.map(({ command }) => optionsOf(command).map(lineOf));
-  const own = options.map((lines) => lines.filter((line) => !common.has(line)));
-  const ofGroup = shared(own, SHARED_IN_GROUP_BY);
+  const ofGroup = shared(
+    options.map((lines) => lines.filter((line) => !common.has(line))),
+    SHARED_IN_GROUP_BY,
+  );
   const without = new Set([...common, ...ofGroup]);
-  // A group's list of commands says what the texts of these commands say.
-  const left = (text: string) => !said.has(text) && !(group.includes(" ") && text.startsWith("Commands:"));
-  const helps = members.map(({ command }) => paragraphsOf(command, without).filter(left));
-  const paragraphs = shared(helps, SHARED_IN_GROUP_BY);
-  const texts = helps.map((help) => textOf(help.filter((text) => !paragraphs.has(text))));
-  const forGroup = [...ofGroup, ...paragraphs].join("\n");
-  const first = forGroup === "" ? [] : [`Several of these commands have:\n${forGroup.replaceAll(/^(?=.)/gm, "  ")}`];
+  const texts = members.map(({ command }) => textOf(command, without));
+  const forGroup = [...ofGroup].map((line) => `  ${line}`).join("\n");
+  const first = forGroup === "" ? [] : [`Several of these commands have:\n${forGroup}`];
   return `### ${group}\n\n${codeOf([...first, ...texts].join("\n\n"))}`;
 }
 
@@ -87,17 +77,12 @@ function sections(): string[] {
   const commands = commandsOf(programOf());
   const common = shared(
     commands.map(({ command }) => optionsOf(command).map(lineOf)),
-    SHARED_BY.options,
+    SHARED_BY,
   );
-  const said = shared(
-    commands.map(({ command }) => paragraphsOf(command, common)),
-    SHARED_BY.paragraphs,
-  );
-  const forMany = [...common, "", ...said].join("\n");
   const groups = Map.groupBy(commands, ({ name }) => groupOf(name));
   return [
-    `Many commands have some of these, which \`--help\` lists and the sections below leave out:\n\n${codeOf(forMany)}`,
-    ...[...groups].map(([group, members]) => sectionOf(group, members, common, said)),
+    `Many commands have some of these:\n\n${codeOf([...common].join("\n"))}`,
+    ...[...groups].map(([group, members]) => sectionOf(group, members, common)),
   ];
 }
 
