@@ -29,6 +29,7 @@ export { createHttpHandler, type HttpHandlerOptions, type NodeHandler } from "./
 export type { NodeResponse } from "./node/node-response.ts";
 export { createUnaryHandler, type UnaryHandlerOptions } from "./node/unary-handler.ts";
 export type { CommonOptions, HandlerOptions, LocalOptions, RemoteOptions } from "./options.ts";
+export { checkPreconditions, type EntityTagOptions, entityTags } from "./response/entity-tags.ts";
 export type {
   Failure,
   FailureContext,
@@ -42,12 +43,16 @@ export { statusEncoder } from "./response/status-encoder.ts";
 export { createRegistryOf, readDescriptorSet } from "./routes/descriptor-set.ts";
 export { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
 export {
+  type ConditionalRequest,
+  type EntityTags,
   type MultiSegmentDecoding,
   type RefuseUnknownQuery,
   type Route,
+  type RouteEntityTags,
   type RouteTable,
   routeName,
   type TableOptions,
+  type TaggedResponse,
 } from "./routes/model.ts";
 export {
   createRoutes,

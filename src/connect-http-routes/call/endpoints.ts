@@ -3,7 +3,7 @@ import { DEFAULT_MESSAGE_LIMITS } from "../codec/message-limits.ts";
 import { createRequestCodec, type RequestCodec } from "../codec/request-codec.ts";
 import { createResponseCodec, type ResponseCodec, responseType } from "../codec/response-codec.ts";
 import { isHttpBody } from "../routes/field-path.ts";
-import { type Route, type RouteTable, routeName, type TableOptions } from "../routes/model.ts";
+import { type Route, type RouteEntityTags, type RouteTable, routeName, type TableOptions } from "../routes/model.ts";
 import type { RecordedRpc } from "./recorder.ts";
 
 /** A route and everything needed to serve it. */
@@ -15,6 +15,7 @@ export interface Endpoint {
   readonly response: ResponseCodec;
   /** Whether the response content is the bytes of a google.api.HttpBody. */
   readonly raw: boolean;
+  readonly entityTags: RouteEntityTags | undefined;
 }
 
 interface EndpointOptions extends TableOptions {
@@ -43,6 +44,7 @@ export function createEndpoints(
     const { formPosts = options.formPosts ?? false } = table;
     const { caseInsensitiveEnums = options.caseInsensitiveEnums ?? false } = table;
     const { refuseUnknownQuery = options.refuseUnknownQuery ?? false } = table;
+    const { entityTags = options.entityTags } = table;
     if (!service.methods.some((method) => recorded.has(method))) {
       throw new Error(`there are routes of ${service.typeName}, but the service is not registered`);
     }
@@ -66,6 +68,7 @@ export function createEndpoints(
         }),
         response: createResponseCodec(method, route, json),
         raw: isHttpBody(responseType(method, route)),
+        entityTags: entityTags?.of(method, route),
       });
     }
   }

@@ -23,6 +23,7 @@ const CODES: Readonly<Record<number, Code>> = {
   405: Code.Unimplemented,
   408: Code.DeadlineExceeded,
   409: Code.Aborted,
+  412: Code.FailedPrecondition,
   413: Code.ResourceExhausted,
   429: Code.ResourceExhausted,
   499: Code.Canceled,

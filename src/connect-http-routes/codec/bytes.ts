@@ -18,3 +18,8 @@ export const toUtf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(
 /** Returns the number of bytes of a text in UTF-8. Node counts them without encoding the text. */
 export const utf8Length: (text: string) => number =
   (globalThis as { readonly Buffer?: typeof Buffer }).Buffer?.byteLength ?? ((text) => toUtf8(text).byteLength);
+
+/** Returns the number of bytes of content as it is sent. */
+export function byteLength(content: string | Uint8Array): number {
+  return typeof content === "string" ? utf8Length(content) : content.byteLength;
+}

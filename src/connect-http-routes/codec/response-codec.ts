@@ -59,7 +59,7 @@ export function createResponseCodec(method: DescMethod, route: Route, json: Part
 }
 
 /** Returns the message that is the content: the response, or its `response_body` field. */
-function messageOf(output: DescMessage, message: Message, field: DescField | undefined): Message {
+export function messageOf(output: DescMessage, message: Message, field: DescField | undefined): Message {
   if (field?.fieldKind !== "message") return message;
   const whole = reflect(output, message);
   return whole.isSet(field) ? whole.get(field).message : create(field.message);

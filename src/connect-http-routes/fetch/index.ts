@@ -5,6 +5,7 @@ import { webGzip } from "./gzip.ts";
 export { peerAddress } from "../call/peer-address.ts";
 export { successStatus } from "../call/success-status.ts";
 export { protobufCodec } from "../codec/content-codec.ts";
+export { checkPreconditions, entityTags } from "../response/entity-tags.ts";
 export { statusEncoder } from "../response/status-encoder.ts";
 export type { RouteTable } from "../routes/model.ts";
 export { createRoutes } from "../routes/rules.ts";

@@ -80,6 +80,18 @@ export class FailureError extends ExpectedError {
   }
 }
 
+/** The error of a request whose precondition does not hold (RFC 9110 section 13). Connect has no code for it. */
+export class PreconditionFailed extends ConnectError {
+  readonly #isOwn = true;
+  constructor(header: "If-Match" | "If-None-Match") {
+    super(`${header} does not hold`, Code.FailedPrecondition);
+  }
+  /** `instanceof` holds for every ConnectError. */
+  static is(error: ConnectError | undefined): boolean {
+    return error !== undefined && #isOwn in error && error.#isOwn;
+  }
+}
+
 /** A failure that is the client's fault, found before any RPC was called. */
 class RequestFailure implements FailureBase {
   readonly status: number;
@@ -112,6 +124,7 @@ class RpcFailure implements FailureBase {
   }
 
   get status(): number {
+    if (PreconditionFailed.is(this.#error)) return 412;
     return codeToHttpStatus(this.#error?.code ?? Code.Internal);
   }
 

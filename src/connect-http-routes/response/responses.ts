@@ -6,7 +6,7 @@ import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { successStatus } from "../call/success-status.ts";
-import { utf8Length } from "../codec/bytes.ts";
+import { byteLength } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
 import {
@@ -72,13 +72,20 @@ export class Responses<Source> {
     const { compressMinBytes, writeMaxBytes } = endpoint.rpc.options;
     if (this.#options.trailersAsHeaders) for (const [name, value] of trailer) header.append(`trailer-${name}`, value);
     let { content } = payload;
+    let coding: "gzip" | undefined;
     const length = checkLength(content, writeMaxBytes);
     if (this.#options.compress !== false && length >= compressMinBytes) {
       header.append("vary", "Accept-Encoding");
-      if (acceptsGzip(exchange.headers.get("accept-encoding")) && !header.has("content-encoding")) {
-        content = await exchange.gzip.compress(content);
-        header.set("content-encoding", "gzip");
-      }
+      if (acceptsGzip(exchange.headers.get("accept-encoding")) && !header.has("content-encoding")) coding = "gzip";
+    }
+    if (endpoint.entityTags !== undefined && statusOf(call) === 200) {
+      const response = { headers: header, message: output, content, mediaType: codec?.mediaType, coding };
+      const isUnmodified = await endpoint.entityTags.isUnmodified(exchange, response);
+      if (isUnmodified) return this.#send(exchange, endpoint, 304, header, undefined, undefined);
+    }
+    if (coding !== undefined) {
+      content = await exchange.gzip.compress(content);
+      header.set("content-encoding", coding);
     }
     if (!header.has("content-type")) header.set("content-type", payload.contentType);
     this.#send(exchange, endpoint, statusOf(call), header, content, undefined);
@@ -239,8 +246,4 @@ export function checkLength(content: string | Uint8Array, limit: number): number
     `message size ${length} is larger than configured writeMaxBytes ${limit}`,
     Code.ResourceExhausted,
   );
-}
-
-function byteLength(content: string | Uint8Array): number {
-  return typeof content === "string" ? utf8Length(content) : content.byteLength;
 }

@@ -1,4 +1,4 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import type { Template } from "./template.ts";
 
 /**
@@ -24,6 +24,41 @@ export type MultiSegmentDecoding = "except-slash" | "except-reserved" | "all";
 /** Whether parameters that name no field are refused (400). Listed names are still ignored; `utm_*` lists a prefix. */
 export type RefuseUnknownQuery = boolean | { readonly allow: readonly string[] };
 
+/** A request that may have preconditions. */
+export interface ConditionalRequest {
+  readonly method: string;
+  readonly headers: Headers;
+}
+
+/** A response that may get an entity tag. */
+export interface TaggedResponse {
+  readonly headers: Headers;
+  readonly message: Message;
+  /** The content before it is compressed. */
+  readonly content: string | Uint8Array;
+  /** The media type of the content, if a codec other than JSON has made it. */
+  readonly mediaType: string | undefined;
+  /** `gzip`, if the content will be compressed. */
+  readonly coding: "gzip" | undefined;
+}
+
+/** Gives responses their entity tags. `entityTags()` makes one. */
+export interface EntityTags {
+  /** Returns the entity tags of a route; undefined if its responses have none. */
+  of(method: DescMethod, route: Route): RouteEntityTags | undefined;
+}
+
+export interface RouteEntityTags {
+  /** What the tag comes from unless the handler of the RPC sets it. */
+  readonly source: "field" | "digest" | "handler";
+  /**
+   * Sets the `ETag` of a successful response.
+   * @returns whether the client has this response already (304)
+   * @throws ConnectError if a precondition does not hold
+   */
+  isUnmodified(request: ConditionalRequest, response: TaggedResponse): Promise<boolean>;
+}
+
 /** How the requests of a table are read. The options of a handler are the defaults of its tables. */
 export interface TableOptions {
   /** Which escapes stay undecoded in multi-segment path variables. Default: `except-slash`. */
@@ -45,6 +80,8 @@ export interface TableOptions {
    * names are listed: `{ allow: [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
    */
   readonly refuseUnknownQuery?: RefuseUnknownQuery | undefined;
+  /** Gives responses entity tags, and evaluates the preconditions of GET: `entityTags()`. Default: none. */
+  readonly entityTags?: EntityTags | undefined;
 }
 
 /** The routes of one service. */
