@@ -1,5 +1,14 @@
 import type { BoundsOptions, TableOptions } from "connect-http-routes";
-import { isNetwork, isProxyIn } from "../platform/net/proxy-trust.ts";
+import {
+  addressOf,
+  type CertificatePaths,
+  filePair,
+  integer,
+  oneOf,
+  originsOf,
+  trustOf,
+  upstreamsOf,
+} from "./argument-values.ts";
 import { readOptions } from "./read-options.ts";
 
 export interface GatewayArguments {
@@ -16,8 +25,10 @@ export interface GatewayArguments {
   readonly upstreamHttp: "1.1" | "2";
   readonly host: string;
   readonly port: number;
-  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  readonly tls: CertificatePaths | undefined;
   readonly upstreamCa: string | undefined;
+  /** The certificate with which the gateway identifies itself to the upstream. */
+  readonly upstreamClient: CertificatePaths | undefined;
   readonly timeoutMs: number;
   readonly maxTimeoutMs: number;
   readonly maxBodyBytes: number;
@@ -64,6 +75,8 @@ const OPTIONS = {
   "tls-cert": TEXT,
   "tls-key": TEXT,
   "upstream-ca": TEXT,
+  "upstream-cert": TEXT,
+  "upstream-key": TEXT,
   "timeout-ms": { ...TEXT, default: "30000" },
   "max-timeout-ms": { ...TEXT, default: "3600000" },
   "max-body-bytes": { ...TEXT, default: "4194304" },
@@ -98,8 +111,6 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
   if ((values.descriptors === undefined) !== values.reflection) {
     throw new Error("give either --descriptors or --reflection");
   }
-  const { "tls-cert": cert, "tls-key": key } = values;
-  if ((cert === undefined) !== (key === undefined)) throw new Error("--tls-cert and --tls-key belong together");
   const protocol = oneOf("protocol", values.protocol, ["grpc", "grpc-web", "connect"]);
   const upstreamHttp = oneOf("upstream-http", values["upstream-http"], ["1.1", "2"]);
   if (values.reflection && upstreamHttp !== "2") throw new Error("--upstream-http: server reflection needs HTTP/2");
@@ -123,8 +134,8 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     protocol,
     upstreamHttp,
     ...addressOf(values.listen),
-    tls: cert === undefined || key === undefined ? undefined : { cert, key },
-    upstreamCa: values["upstream-ca"],
+    tls: filePair("tls", values["tls-cert"], values["tls-key"]),
+    ...upstreamTlsOf(upstreams, values),
     timeoutMs: integer("timeout-ms", values["timeout-ms"], 1),
     maxTimeoutMs: integer("max-timeout-ms", values["max-timeout-ms"], 1),
     maxBodyBytes: integer("max-body-bytes", values["max-body-bytes"], 1),
@@ -149,6 +160,16 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     log: oneOf("log", values.log, ["all", "errors", "none"]),
     logRate: integer("log-rate", values["log-rate"], 1),
   };
+}
+
+type TlsValues = { readonly [name in `upstream-${"ca" | "cert" | "key"}`]?: string | undefined };
+
+function upstreamTlsOf(upstreams: readonly string[], values: TlsValues) {
+  const { "upstream-ca": upstreamCa, "upstream-cert": cert, "upstream-key": key } = values;
+  const upstreamClient = filePair("upstream", cert, key);
+  if ((upstreamCa ?? upstreamClient) !== undefined && !upstreams.some((url) => url.startsWith("https:")))
+    throw new Error(`--upstream-${upstreamCa === undefined ? "cert" : "ca"} needs an https --upstream`);
+  return { upstreamCa, upstreamClient };
 }
 
 function corsOf(
@@ -177,58 +198,4 @@ function ndjsonHeartbeatsOf(isOn: boolean, interval: string): boolean {
 /** Returns whether the command restarts Node with flags that keep its memory small. @throws Error with a text for the user */
 export function wantsSmallHeap(args: readonly string[]): boolean {
   return oneOf("heap", readOptions(args, OPTIONS).heap, ["small", "node"]) === "small";
-}
-
-function upstreamsOf(texts: readonly string[] = []): readonly [string, ...string[]] {
-  const [first, ...others] = texts.map(urlOf);
-  if (first === undefined) throw new Error("--upstream is required");
-  const { pathname } = new URL(first);
-  const other = others.find((url) => new URL(url).pathname !== pathname);
-  if (other !== undefined) throw new Error(`--upstream: "${other}" has another path than "${first}"`);
-  return [first, ...others];
-}
-
-function urlOf(text: string): string {
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw new Error(`--upstream: "${text}" is not an http(s) URL`);
-  return text.replace(/\/+$/, "");
-}
-
-function originsOf(texts: readonly string[] = [], all: boolean): readonly string[] | false {
-  if (all && texts.length > 0) throw new Error("--allow-origin has no effect with --allow-cross-site");
-  const wrong = texts.find((text) => !/^https?:/.test(text) || URL.parse(text)?.origin !== text);
-  if (wrong !== undefined)
-    throw new Error(`--allow-origin: "${wrong}" is not an origin such as https://app.example.com`);
-  return all ? false : texts;
-}
-
-function trustOf(all: boolean, networks: string | undefined): GatewayArguments["trustForwarded"] {
-  if (networks === undefined) return all;
-  if (all) throw new Error("--trust-proxy has no effect with --trust-forwarded");
-  const list = networks.split(",").map((text) => text.trim());
-  const wrong = list.find((text) => !isNetwork(text));
-  if (wrong !== undefined) throw new Error(`--trust-proxy: "${wrong}" is no network such as 10.0.0.0/8`);
-  return isProxyIn(list);
-}
-
-function addressOf(text: string): { host: string; port: number } {
-  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(text) ?? [];
-  const port = Number(digits);
-  if (digits === undefined || port > 65_535) throw new Error(`--listen: "${text}" is not HOST:PORT`);
-  return { host: bracketed ?? (plain || "0.0.0.0"), port };
-}
-
-/** The largest value of an integer argument: the longest delay of Node's timers, in ms. A timer with a longer delay fires at once. */
-const MAX_INTEGER = 2 ** 31 - 1;
-
-function integer(name: string, text: string, min: number): number {
-  const value = Number(text);
-  if (!/^\d{1,10}$/.test(text) || value < min || value > MAX_INTEGER)
-    throw new Error(`--${name}: "${text}" is not an integer from ${min} to ${MAX_INTEGER}`);
-  return value;
-}
-
-function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
-  const name = names.find((other) => other === text);
-  if (name === undefined) throw new Error(`--${option}: "${text}" is none of ${names.join(", ")}`);
-  return name;
 }

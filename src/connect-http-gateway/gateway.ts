@@ -1,22 +1,26 @@
 /** Serves the RPCs of a remote server as JSON over HTTP, with the listener of the session service and all of its limits. */
 import { cors as connectCors, type Transport } from "@connectrpc/connect";
 import { createHttpHandler, type NodeHandler, problemEncoder, protobufCodec } from "connect-http-routes";
+import type { Taken } from "../platform/files/follow.ts";
 import { withOneHost } from "../platform/listener/authority.ts";
+import { readCertificate } from "../platform/listener/certificate-files.ts";
 import { withCors } from "../platform/listener/cors.ts";
 import { type Handler, type Responder, respond } from "../platform/listener/exchange.ts";
 import { healthz, type Page, type Render, withPages } from "../platform/listener/pages.ts";
 import { resources } from "../platform/listener/resources.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { loadContract } from "./descriptors.ts";
+import { followCertificates, followContract } from "./follow-files.ts";
 import type { Metrics } from "./metrics.ts";
-import { openGatewayListener, readTls, withinResources } from "./open-listener.ts";
+import { openGatewayListener, withinResources } from "./open-listener.ts";
 import { fromOwnPages } from "./own-pages.ts";
 import { createRequestLog, type RequestLog, reasonsOf, type WriteLog, withBudget } from "./request-log.ts";
 import { checkReadiness, createUpstream, type Upstream } from "./upstream.ts";
+import { readUpstreamTls } from "./upstream-tls.ts";
 
 export interface Gateway {
   readonly port: number;
-  /** Reads descriptors, service config and certificates again. If that fails, the failure is logged and the old ones stay in use. */
+  /** Reads descriptors and service config again. If that fails, the failure is logged and the old ones stay in use. */
   reload(): Promise<void>;
   close(): Promise<void>;
 }
@@ -24,50 +28,68 @@ export interface Gateway {
 /** How long connections without a request stay open during a drain, in milliseconds, because a request may be on its way. */
 const LINGER_MS = 1_000;
 
-/** @throws Error if the descriptors cannot be loaded or the port is taken */
+/** @throws Error if the descriptors or certificates cannot be loaded or the port is taken */
 export async function startGateway(given: GatewayArguments, writeLine: WriteLog): Promise<Gateway> {
   const args = withinResources(given, resources());
   const { write, end } = withBudget(writeLine, args.logRate);
-  const upstream = await createUpstream(args, (authority, error) =>
-    write({ event: "upstream error", upstream: authority, reason: reasonsOf(error) }),
-  );
-  const { transport } = upstream;
+  const own = args.tls && (await readCertificate({ certFile: args.tls.cert, keyFile: args.tls.key }));
+  const ofUpstream = await readUpstreamTls(args);
+  const onFailure = (authority: string, error: unknown) =>
+    write({ event: "upstream error", upstream: authority, reason: reasonsOf(error) });
+  const upstream = createUpstream(args, onFailure, ofUpstream?.current);
   const metrics = args.metrics && (await (await import("./metrics.ts")).openMetrics(args.metrics, write));
   const log = createRequestLog(write, args.log, metrics);
-  let handler = await createHandler(args, transport, log, write, metrics);
+  const contract = await serveContract(args, () => createHandler(args, upstream.transport, log, write, metrics), write);
   let draining = false;
   const pages = new Map<string, Render>([
     [args.livePath, healthz],
     [args.readyPath, () => (draining ? DRAINING : readiness(upstream))],
   ]);
-  const api: NodeHandler = (request, response) => handler(request, response);
   const entry: Handler = withOneHost(
-    withPages(pages, () => NO_STORE, readableByOrigins(args, fromOwnPages(args, write, api))),
+    withPages(pages, () => NO_STORE, readableByOrigins(args, fromOwnPages(args, write, contract.handler))),
     refuseTwoHosts,
   );
-  const listener = await openGatewayListener(args, write);
+  const listener = await openGatewayListener(args, own?.current, write);
   listener.serve(args.log === "none" && metrics === undefined ? entry : log.wrap(entry));
+  const stopFollowing = followCertificates({ own, ofUpstream }, listener, upstream, write);
   if (metrics !== undefined) write({ event: "serving metrics", port: metrics.listener.port });
   write({ event: "listening", port: listener.port, upstream: args.upstreams.join(" ") });
   return {
     port: listener.port,
-    async reload() {
-      try {
-        const [next, tls] = [await createHandler(args, transport, log, write, metrics), await readTls(args)];
-        if (tls !== undefined) listener.replaceTls(tls);
-        handler = next;
-        write({ event: "reloaded" });
-      } catch (error) {
-        write({ event: "reload failed", reason: error instanceof Error ? error.message : String(error) });
-      }
-    },
+    reload: contract.reload,
     async close() {
       draining = true;
+      contract.stopFollowing();
+      stopFollowing();
       await listener.close(args.drainMs, Math.min(LINGER_MS, args.drainMs));
       await metrics?.listener.close(0, 0);
       upstream.close();
       end();
     },
+  };
+}
+
+/** Serves the routes of the descriptors, and those of the new ones when their files change. */
+async function serveContract(args: GatewayArguments, create: () => Promise<NodeHandler>, write: WriteLog) {
+  const load = async (): Promise<Taken<Error>> => {
+    try {
+      handler = await create();
+      write({ event: "reloaded" });
+      return { ok: true };
+    } catch (error) {
+      return { ok: false, reason: error instanceof Error ? error : new Error(String(error)) };
+    }
+  };
+  const report = ({ message }: Error) => write({ event: "reload failed", reason: message });
+  const stopFollowing = await followContract(args, load, report);
+  let handler = await create();
+  return {
+    handler: (...exchange: Parameters<NodeHandler>) => handler(...exchange),
+    async reload() {
+      const taken = await load();
+      if (!taken.ok) report(taken.reason);
+    },
+    stopFollowing,
   };
 }
 

@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { ADDRESS_SHARE } from "../platform/listener/limits.ts";
 import { type Listener, openListener, type Tls } from "../platform/listener/listener.ts";
 import { affordable, type Resources } from "../platform/listener/resources.ts";
@@ -16,11 +15,15 @@ export function withinResources(args: GatewayArguments, resources: Resources): G
   };
 }
 
-/** @throws Error if the port is taken, or the certificate cannot be used */
-export async function openGatewayListener(args: GatewayArguments, write: WriteLog): Promise<Listener> {
+/** @throws Error if the port is taken */
+export async function openGatewayListener(
+  args: GatewayArguments,
+  tls: Tls | undefined,
+  write: WriteLog,
+): Promise<Listener> {
   const { maxConnections } = args;
   return openListener("gateway", args.host, args.port, {
-    tls: await readTls(args),
+    tls,
     settings: { host: "--listen", port: "--listen" },
     limits: {
       maxConnections,
@@ -33,8 +36,4 @@ export async function openGatewayListener(args: GatewayArguments, write: WriteLo
     onBug: (error) => write({ event: "bug", reason: reasonsOf(error) }),
     onRefused: (reason) => write({ event: "connection refused", reason }),
   });
-}
-
-export async function readTls({ tls }: Pick<GatewayArguments, "tls">): Promise<Tls | undefined> {
-  return tls && { cert: await readFile(tls.cert), key: await readFile(tls.key) };
 }

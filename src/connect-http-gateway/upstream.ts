@@ -1,5 +1,4 @@
 /** The connections to the upstream. */
-import { readFile } from "node:fs/promises";
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { create } from "@bufbuild/protobuf";
@@ -14,35 +13,29 @@ import { SessionPool } from "../platform/http2/session-pool.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { lost } from "./grpc-call.ts";
 import { createGrpcUpstream } from "./grpc-transport.ts";
+import type { UpstreamTls } from "./upstream-tls.ts";
 
 export interface Upstream {
   readonly transport: Transport;
   /** Returns whether a further call would have to wait for the end of another one. */
   isFull(): boolean;
+  /** Uses other certificates for connections from now on. Open ones finish their calls. */
+  renewTls(tls: UpstreamTls): void;
   close(): void;
 }
 
 /** How long an HTTP/2 PING may remain unacknowledged, in milliseconds. */
 const PING_TIMEOUT_MS = 15_000;
 
-/**
- * @param onFailure receives the error of a connection to one of several servers
- * @throws Error if the authorities cannot be read
- */
-export async function createUpstream(
+/** @param onFailure receives the error of a connection to one of several servers */
+export function createUpstream(
   args: GatewayArguments,
   onFailure: (authority: string, error: unknown) => void,
-): Promise<Upstream> {
+  tls: UpstreamTls = {},
+): Upstream {
   const [upstream, ...others] = args.upstreams;
-  const tls = args.upstreamCa === undefined ? {} : { ca: await readFile(args.upstreamCa) };
   const common = { baseUrl: upstream, readMaxBytes: args.maxBodyBytes };
-  if (args.upstreamHttp === "1.1") {
-    const agent = upstream.startsWith("https:")
-      ? new HttpsAgent({ keepAlive: true, ...tls })
-      : new HttpAgent({ keepAlive: true });
-    const options = { ...common, httpVersion: "1.1", nodeOptions: { agent } } as const;
-    return { transport: createTransport(args, options), isFull: () => false, close: () => agent.destroy() };
-  }
+  if (args.upstreamHttp === "1.1") return createHttp1Upstream(args, { ...common, httpVersion: "1.1" }, tls);
   const pool = {
     connections: args.upstreamConnections,
     // If there is only one server, its errors are reported with its calls.
@@ -53,13 +46,37 @@ export async function createUpstream(
   const sessionManager = new SessionPool([upstream, ...others], pool, tls);
   const options = { ...common, httpVersion: "2", sessionManager } as const;
   const transport = args.protocol === "grpc" ? createGrpcUpstream(options) : createTransport(args, options);
-  return { transport, isFull: () => sessionManager.isFull, close: () => sessionManager.close() };
+  return {
+    transport,
+    isFull: () => sessionManager.isFull,
+    renewTls: (next) => sessionManager.renew(next),
+    close: () => sessionManager.close(),
+  };
 }
 
-function createTransport(
-  { protocol }: GatewayArguments,
-  options: Parameters<typeof createGrpcWebTransport>[0],
-): Transport {
+type TransportOptions = Parameters<typeof createGrpcWebTransport>[0];
+
+function createHttp1Upstream(
+  args: GatewayArguments,
+  options: TransportOptions & { readonly httpVersion: "1.1" },
+  tls: UpstreamTls,
+): Upstream {
+  const secure = options.baseUrl.startsWith("https:") ? new HttpsAgent({ keepAlive: true, ...tls }) : undefined;
+  const agent = secure ?? new HttpAgent({ keepAlive: true });
+  return {
+    transport: createTransport(args, { ...options, nodeOptions: { agent } }),
+    isFull: () => false,
+    renewTls(next) {
+      if (secure === undefined) return;
+      // An agent reuses a connection for requests with the same options alone, so those of the old certificate are not used again.
+      Object.assign(secure.options, next);
+      for (const idle of Object.values(secure.freeSockets).flat()) idle?.destroy();
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function createTransport({ protocol }: GatewayArguments, options: TransportOptions): Transport {
   const transport =
     protocol === "connect"
       ? createConnectTransport({ ...options, useBinaryFormat: true })

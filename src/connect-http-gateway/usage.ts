@@ -18,6 +18,7 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --listen HOST:PORT          default 127.0.0.1:8080; HTTP/1.1 and HTTP/2 on one port
   --tls-cert FILE --tls-key FILE   serve TLS
   --upstream-ca FILE          trust these authorities (PEM) for an https upstream
+  --upstream-cert FILE --upstream-key FILE   the certificate of the gateway (PEM), for an https upstream that demands one
   --timeout-ms N              of unary calls without a deadline of their own; default 30000
   --max-timeout-ms N          the longest deadline that a client may ask for; default 3600000
   --max-body-bytes N          of a request, of a response of the upstream, or of one message of a stream; default 4194304
@@ -45,5 +46,6 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --log WHAT                  all (default), errors or none; one JSON object per request on stdout
   --log-rate N                requests of each class of status that are logged in a second; default 1000
 
-SIGHUP reads descriptors, service config and certificates again. SIGTERM and SIGINT end the gateway.
+Files are followed: a change takes effect within a second, and a broken one changes nothing. SIGHUP reads the descriptors again, by
+reflection too. SIGTERM and SIGINT end the gateway.
 `;

@@ -20,6 +20,7 @@ const DEFAULTS = {
   port: 8080,
   tls: undefined,
   upstreamCa: undefined,
+  upstreamClient: undefined,
   timeoutMs: 30_000,
   maxTimeoutMs: 3_600_000,
   maxBodyBytes: 4_194_304,
@@ -53,6 +54,9 @@ test("without options there are defaults, which the help names", () => {
   );
 });
 
+const SECURE = ["--upstream", "https://b"];
+const SECURE_ONES = ["http://127.0.0.1:50051", "https://b"];
+
 test.each<[readonly string[], Partial<typeof DEFAULTS> | object]>([
   [["--service-config", "s.yaml"], { serviceConfig: "s.yaml" }],
   [["--service", "a.A", "--service", "b.B", "--service", "a.A"], { services: ["a.A", "b.B"] }],
@@ -69,7 +73,11 @@ test.each<[readonly string[], Partial<typeof DEFAULTS> | object]>([
   [["--tls-cert", "c.pem", "--tls-key", "k.pem"], { tls: { cert: "c.pem", key: "k.pem" } }],
   [["--upstream", "http://b"], { upstreams: ["http://127.0.0.1:50051", "http://b"] }],
   [["--upstream-connections", "8"], { upstreamConnections: 8 }],
-  [["--upstream-ca", "ca.pem"], { upstreamCa: "ca.pem" }],
+  [[...SECURE, "--upstream-ca", "ca.pem"], { upstreams: SECURE_ONES, upstreamCa: "ca.pem" }],
+  [
+    [...SECURE, "--upstream-cert", "c.pem", "--upstream-key", "k.pem"],
+    { upstreams: SECURE_ONES, upstreamClient: { cert: "c.pem", key: "k.pem" } },
+  ],
   [["--timeout-ms", "1"], { timeoutMs: 1 }],
   [["--max-timeout-ms", "2147483647"], { maxTimeoutMs: 2_147_483_647 }],
   [["--max-body-bytes", "1"], { maxBodyBytes: 1 }],
@@ -135,6 +143,9 @@ describe("are refused where they make no sense", () => {
       '"a b" is not the name of a header',
     ],
     [[...LEAST, "--tls-key", "k.pem"], "--tls-cert and --tls-key belong together"],
+    [[...LEAST, "--upstream-key", "k.pem"], "--upstream-cert and --upstream-key belong together"],
+    [[...LEAST, "--upstream-ca", "ca.pem"], "--upstream-ca needs an https --upstream"],
+    [[...LEAST, "--upstream-cert", "c.pem", "--upstream-key", "k.pem"], "--upstream-cert needs an https --upstream"],
     [[...LEAST, "--protocol", "http"], '--protocol: "http" is none of grpc, grpc-web, connect'],
     [[...LEAST, "--upstream-http", "3"], '--upstream-http: "3" is none of 1.1, 2'],
     [[...LEAST, "--protocol", "connect", "--upstream-http", "1.1"], "server reflection needs HTTP/2"],

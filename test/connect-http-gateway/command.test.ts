@@ -1,12 +1,13 @@
 /** The command connect-http-gateway as a process. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { sizeDelimitedDecodeStream } from "@bufbuild/protobuf/wire";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 import { ItemSchema } from "../connect-http-routes/gen/relay/v1/relay_pb.ts";
@@ -109,6 +110,21 @@ describe("connect-http-gateway", () => {
     const failed = await gateway.line(({ event }) => event === "reload failed");
     expect(failed.reason).toContain("not a complete FileDescriptorSet");
     expect(await status("/v3/a")).toBe(200);
+  });
+
+  test("serves the routes of changed files, without a signal; broken ones change nothing", async () => {
+    const descriptors = join(directory, "followed.binpb");
+    writeFileSync(descriptors, readFileSync(set));
+    const gateway = await runGateway(...upstream(), "--descriptors", descriptors);
+    const file = fromBinary(FileDescriptorSetSchema, readFileSync(set));
+    for (const { service } of file.file) service.splice(0, Number.POSITIVE_INFINITY);
+    writeFileSync(descriptors, toBinary(FileDescriptorSetSchema, file));
+    const failed = await gateway.line(({ event }) => event === "reload failed");
+    expect(failed.reason).toContain("no google.api.http rules");
+    expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(200);
+    writeFileSync(descriptors, readFileSync(set));
+    await gateway.line(({ event }) => event === "reloaded");
+    expect((await fetch(`${gateway.origin}/v1/items/a`)).status).toBe(200);
   });
 
   test("reads requests as its options say: enums in any case, forms, other methods, all escapes", async () => {

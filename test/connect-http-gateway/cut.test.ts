@@ -69,7 +69,7 @@ test.each([
     stream.write(MESSAGE.subarray(0, 6), () => stream.close(2));
   });
   const args = parseArguments(["--upstream", url, "--protocol", protocol, "--descriptors", "none"]);
-  const { transport, close } = await createUpstream(args, () => {});
+  const { transport, close } = createUpstream(args, () => {});
   onTestFinished(close);
   const call = transport.unary(RelayService.method.get, undefined, undefined, undefined, {});
   await expect(call).rejects.toMatchObject({ code: Code.Unavailable });

@@ -1,5 +1,6 @@
 /** Follows a file that others replace or rewrite while the service runs. */
 import { type FSWatcher, watch } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 
 /** How often a followed file is read, in ms. Notifications of the file system only make a reading happen sooner. */
@@ -115,4 +116,21 @@ export async function loadFollowed<Content, Fault extends Error>(
     },
   };
   return followed;
+}
+
+/**
+ * Reads files that belong together, such as a certificate and its key, and that can be followed. A change of the directory of the first one
+ * is noticed at once.
+ * @throws the errors of the file system and of `parse`
+ */
+export function loadFollowedTexts<Content>(
+  paths: readonly [string, ...string[]],
+  parse: (texts: readonly string[]) => Content,
+): Promise<Followed<Content, Error>> {
+  return loadFollowed<Content, Error>({
+    path: paths[0],
+    read: async () => JSON.stringify(await Promise.all(paths.map((path) => readFile(path, "utf8")))),
+    parse: (texts) => parse(JSON.parse(texts)),
+    faultOf: (error) => (error instanceof Error ? error : new Error(String(error))),
+  });
 }

@@ -64,9 +64,8 @@ export class ClientConnection {
     this.opened = this.#open();
     this.opened.catch(() => {}); // Requests that wait for the connection report this error.
     this.#session.on("goaway", (_code: number, _last: number, data?: Buffer) => {
-      this.#isLeaving = true;
       if (data?.equals(TOO_MANY_PINGS)) onTooManyPings();
-      if (this.#streams === 0) this.#session.close();
+      this.leave();
     });
     this.#session.once("close", () => {
       this.#stopWatch();
@@ -135,6 +134,12 @@ export class ClientConnection {
     const isAlive = await this.#sendPing();
     if (this.#streams === 0) this.#session.unref();
     return isAlive && this.isUsable;
+  }
+
+  /** Takes no more requests. The connection ends after its last stream. */
+  leave(): void {
+    this.#isLeaving = true;
+    if (this.#isOpen && this.#streams === 0) this.#session.close();
   }
 
   /** Ends the connection and its streams with an error. */

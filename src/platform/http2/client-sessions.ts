@@ -19,7 +19,7 @@ const MAX_CONNECTIONS = 3;
 
 export class ClientSessions {
   readonly authority: string;
-  readonly #nodeOptions: SecureClientSessionOptions | undefined;
+  #nodeOptions: SecureClientSessionOptions | undefined;
   readonly #connections = new Set<ClientConnection>();
   #keepAlive: KeepAlive;
   #current: ClientConnection | undefined;
@@ -74,6 +74,12 @@ export class ClientSessions {
       }
     }
     throw new ConnectError("the connection was closed", Code.Unavailable);
+  }
+
+  /** Opens connections with other options from now on. An open one takes no more requests, and ends after its last stream. */
+  renew(nodeOptions: SecureClientSessionOptions): void {
+    this.#nodeOptions = { ...this.#nodeOptions, ...nodeOptions };
+    this.#current?.leave();
   }
 
   /** Records that bytes of a response have been read. */

@@ -59,6 +59,11 @@ export class SessionPool {
     }
   }
 
+  /** Opens connections with other options from now on: certificates and authorities. Open ones finish their requests. */
+  renew(nodeOptions: NodeOptions): void {
+    for (const { sessions } of this.#members) sessions.renew(nodeOptions);
+  }
+
   /** Records that bytes of a response have been read. */
   notifyResponseByteRead(stream: ClientHttp2Stream): void {
     for (const { sessions } of this.#members) sessions.notifyResponseByteRead(stream);

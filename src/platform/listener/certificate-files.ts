@@ -1,7 +1,6 @@
 /** Follows the files of a certificate, its key and the authorities of client certificates, which change while the service runs. */
 import { X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { type Followed, loadFollowed } from "../files/follow.ts";
+import { type Followed, loadFollowedTexts } from "../files/follow.ts";
 import { checkTls, type Tls } from "./secure.ts";
 
 type Paths = {
@@ -15,13 +14,7 @@ export type CertificateFiles = Followed<Tls, Error>;
 
 /** @throws Error if a file cannot be read, or does not contain what it should */
 export function readCertificate({ certFile, keyFile, clientCaFile }: Paths): Promise<CertificateFiles> {
-  const paths = [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])];
-  return loadFollowed<Tls, Error>({
-    path: certFile,
-    read: async () => JSON.stringify(await Promise.all(paths.map((path) => readFile(path, "utf8")))),
-    parse: (texts) => parse(JSON.parse(texts)),
-    faultOf: (error) => (error instanceof Error ? error : new Error(String(error))),
-  });
+  return loadFollowedTexts([certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])], parse);
 }
 
 function parse([cert = "", key = "", clientCa]: readonly string[]): Tls {

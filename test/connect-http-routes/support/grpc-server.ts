@@ -1,5 +1,6 @@
 /** A stock gRPC server: @grpc/grpc-js with the services of relay.proto as @grpc/proto-loader reads them. */
 import { join } from "node:path";
+import type { PeerCertificate } from "node:tls";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import {
@@ -28,10 +29,17 @@ import type { Pem } from "../../support/certificate.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 
 type Json = { name: string; number: string; how: string; file?: { contentType: string; data: Buffer } };
-type Call = { readonly metadata: Metadata; getDeadline(): Deadline; sendMetadata(metadata: Metadata): void };
+type Call = {
+  readonly metadata: Metadata;
+  getDeadline(): Deadline;
+  getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate };
+  sendMetadata(metadata: Metadata): void;
+};
 
 export interface GrpcServer extends AsyncDisposable {
   readonly port: number;
+  /** Returns the name in the certificate of the last caller, undefined if it had none. */
+  lastPeer(): string | undefined;
   /** Returns the metadata of the last call. */
   lastMetadata(): Metadata;
   /** Returns the deadline of the last call, in ms since the epoch. */
@@ -85,16 +93,21 @@ function addReflection(server: Server, set: Uint8Array): void {
 
 /**
  * @param port 0 for any free port, or the port of an earlier server, to restart it
- * @param tls the certificate to serve TLS with
+ * @param tls the certificate to serve TLS with, and the authority of the certificates that it demands from clients
  * @param reflection a FileDescriptorSet to serve by reflection; by default @grpc/reflection makes one
  */
-export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: Pem): Promise<GrpcServer> {
+export async function startGrpcServer(
+  port = 0,
+  reflection?: Uint8Array,
+  tls?: Pem & { readonly clientCa?: string },
+): Promise<GrpcServer> {
   const definition = loadSync("relay/v1/relay.proto", {
     includeDirs: [join(ROOT, "test/connect-http-routes/proto"), join(ROOT, "proto")],
     longs: String,
     defaults: true,
   });
   let metadata = new Metadata();
+  let peer: string | undefined;
   let deadline: Deadline = Number.POSITIVE_INFINITY;
   let cancellation = Promise.withResolvers<void>();
   const server = new Server();
@@ -102,6 +115,7 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: P
   /** Misbehaves as the field `how` of the request demands. Returns whether that ends the call. */
   function behave(call: Call & NodeJS.EventEmitter, item: Json, fail: (error: object) => void): boolean {
     metadata = call.metadata;
+    peer = call.getAuthContext().sslPeerCertificate?.subject.CN?.toString();
     deadline = call.getDeadline();
     call.once("cancelled", () => {
       cancellation.resolve();
@@ -184,12 +198,17 @@ export async function startGrpcServer(port = 0, reflection?: Uint8Array, tls?: P
   const credentials =
     tls === undefined
       ? ServerCredentials.createInsecure()
-      : ServerCredentials.createSsl(null, [{ private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.cert) }]);
+      : ServerCredentials.createSsl(
+          tls.clientCa === undefined ? null : Buffer.from(tls.clientCa),
+          [{ private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.cert) }],
+          tls.clientCa !== undefined,
+        );
   const bound = await new Promise<number>((resolve, reject) => {
     server.bindAsync(`127.0.0.1:${port}`, credentials, (error, at) => (error ? reject(error) : resolve(at)));
   });
   return {
     port: bound,
+    lastPeer: () => peer,
     lastMetadata: () => metadata,
     deadlineMs: () => Number(deadline),
     cancelled: () => cancellation.promise,

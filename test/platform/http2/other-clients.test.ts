@@ -42,7 +42,7 @@ const gateway =
   async (url: string): Promise<Client> => {
     const pings = ["--ping-interval-ms", "20"];
     const args = ["--upstream", url, "--descriptors", "none", ...pings, ...options];
-    const { transport, close } = await createUpstream(parseArguments(args), () => {});
+    const { transport, close } = createUpstream(parseArguments(args), () => {});
     return overTransport(transport, close);
   };
 

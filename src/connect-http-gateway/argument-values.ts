@@ -1,0 +1,73 @@
+/** Parses the values of options. Each function throws an error with a text for the user. */
+import { isNetwork, isProxyIn } from "../platform/net/proxy-trust.ts";
+
+/** The files of a certificate and of its key, in PEM. */
+export interface CertificatePaths {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export function upstreamsOf(texts: readonly string[] = []): readonly [string, ...string[]] {
+  const [first, ...others] = texts.map(urlOf);
+  if (first === undefined) throw new Error("--upstream is required");
+  const { pathname } = new URL(first);
+  const other = others.find((url) => new URL(url).pathname !== pathname);
+  if (other !== undefined) throw new Error(`--upstream: "${other}" has another path than "${first}"`);
+  return [first, ...others];
+}
+
+function urlOf(text: string): string {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw new Error(`--upstream: "${text}" is not an http(s) URL`);
+  return text.replace(/\/+$/, "");
+}
+
+export function originsOf(texts: readonly string[] = [], all: boolean): readonly string[] | false {
+  if (all && texts.length > 0) throw new Error("--allow-origin has no effect with --allow-cross-site");
+  const wrong = texts.find((text) => !/^https?:/.test(text) || URL.parse(text)?.origin !== text);
+  if (wrong !== undefined)
+    throw new Error(`--allow-origin: "${wrong}" is not an origin such as https://app.example.com`);
+  return all ? false : texts;
+}
+
+export function trustOf(all: boolean, networks: string | undefined): boolean | ((address: string) => boolean) {
+  if (networks === undefined) return all;
+  if (all) throw new Error("--trust-proxy has no effect with --trust-forwarded");
+  const list = networks.split(",").map((text) => text.trim());
+  const wrong = list.find((text) => !isNetwork(text));
+  if (wrong !== undefined) throw new Error(`--trust-proxy: "${wrong}" is no network such as 10.0.0.0/8`);
+  return isProxyIn(list);
+}
+
+export function addressOf(text: string): { host: string; port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  if (digits === undefined || port > 65_535) throw new Error(`--listen: "${text}" is not HOST:PORT`);
+  return { host: bracketed ?? (plain || "0.0.0.0"), port };
+}
+
+/** The largest value of an integer argument: the longest delay of Node's timers, in ms. A timer with a longer delay fires at once. */
+const MAX_INTEGER = 2 ** 31 - 1;
+
+export function integer(name: string, text: string, min: number): number {
+  const value = Number(text);
+  if (!/^\d{1,10}$/.test(text) || value < min || value > MAX_INTEGER)
+    throw new Error(`--${name}: "${text}" is not an integer from ${min} to ${MAX_INTEGER}`);
+  return value;
+}
+
+export function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
+  const name = names.find((other) => other === text);
+  if (name === undefined) throw new Error(`--${option}: "${text}" is none of ${names.join(", ")}`);
+  return name;
+}
+
+/** Parses `--NAME-cert` and `--NAME-key`. */
+export function filePair(
+  name: string,
+  cert: string | undefined,
+  key: string | undefined,
+): CertificatePaths | undefined {
+  if (cert !== undefined && key !== undefined) return { cert, key };
+  if ((cert ?? key) !== undefined) throw new Error(`--${name}-cert and --${name}-key belong together`);
+  return undefined;
+}
