@@ -48,8 +48,9 @@ export class Admission {
   #workedUntil: number;
   #lateTurns = 0;
   #acceptedThisTurn = 0;
-  /** How many commands wait for the store, by the turn that they began in, oldest first. */
-  readonly #waiting = new Map<number, number>();
+  /** How many commands wait for the store, for each turn that they began in, from the turn `#oldestTurn` on. */
+  readonly #waiting: number[] = [0];
+  #oldestTurn = 0;
   #waitingCount = 0;
   #lastReplyTurn = 0;
   /** How many turns of the event loop the command that was replied to last had waited. */
@@ -78,6 +79,8 @@ export class Admission {
     this.#workedUntil = worked;
     this.#turn++;
     this.#acceptedThisTurn = 0;
+    this.#waiting.push(0);
+    for (; this.#waiting[0] === 0 && this.#oldestTurn < this.#turn; this.#oldestTurn++) this.#waiting.shift();
   }
 
   /** Accepts an ordinary call, or returns why it is refused. */
@@ -103,8 +106,7 @@ export class Admission {
 
   /** Notes that a command is sent to the store. @returns the value to pass to `finish` */
   begin(): number {
-    this.#waiting.set(this.#turn, (this.#waiting.get(this.#turn) ?? 0) + 1);
-    this.#waitingCount++;
+    this.#count(this.#turn, 1);
     return this.#turn;
   }
 
@@ -115,14 +117,17 @@ export class Admission {
    *   replicas); `lost`: the outcome of the command is unknown
    */
   finish(begun: number, outcome: "replied" | "slow" | "lost"): void {
-    const left = (this.#waiting.get(begun) ?? 1) - 1;
-    if (left === 0) this.#waiting.delete(begun);
-    else this.#waiting.set(begun, left);
-    this.#waitingCount--;
+    this.#count(begun, -1);
     this.#silent = outcome === "lost";
     if (outcome === "lost") return;
     this.#lastReplyTurn = this.#turn;
     if (outcome === "replied") this.#lastWaitTurns = this.#turn - begun;
+  }
+
+  #count(begun: number, change: 1 | -1): void {
+    const index = begun - this.#oldestTurn;
+    this.#waiting[index] = (this.#waiting[index] ?? 0) + change;
+    this.#waitingCount += change;
   }
 
   /** The number of the current turn of the event loop. Callers pass it to `hear` as the time at which a command began. */
@@ -149,7 +154,7 @@ export class Admission {
    */
   #storeIsLate(): boolean {
     if (this.#silent || this.#lastWaitTurns >= this.#maxStoreTurns) return true;
-    const [oldest = this.#turn] = this.#waiting.keys();
+    const oldest = this.#waitingCount === 0 ? this.#turn : this.#oldestTurn;
     return this.#turn - Math.max(oldest, this.#lastReplyTurn) >= this.#maxStoreTurns;
   }
 }
