@@ -38,7 +38,7 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
     write({ event: "upstream error", upstream: authority, reason: reasonsOf(error) });
   const upstream = createUpstream(args, onFailure, ofUpstream?.current);
   const metrics = args.metrics && (await (await import("./metrics.ts")).openMetrics(args.metrics, write));
-  const log = createRequestLog(write, args.log, metrics);
+  const log = createRequestLog(write, args.log, metrics?.observe);
   const contract = await serveContract(args, () => createHandler(args, upstream.transport, log, write, metrics), write);
   let draining = false;
   const pages = new Map<string, Render>([

@@ -4,9 +4,11 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { acceptsHost, authorityOf } from "../platform/listener/hosts.ts";
 import { type Handler, type Listener, openListener, respond } from "../platform/listener/listener.ts";
 import type { GatewayArguments } from "./arguments.ts";
-import { type RequestObserver, reasonsOf, type WriteLog } from "./request-log.ts";
+import { countBodyBytes } from "./body-bytes.ts";
+import { type ObserveRequest, reasonsOf, type WriteLog } from "./request-log.ts";
 
-export interface Metrics extends RequestObserver {
+export interface Metrics {
+  readonly observe: ObserveRequest;
   upstreamFailed(): void;
   readonly listener: Listener;
 }
@@ -35,6 +37,14 @@ export async function openMetrics(
     help: "Requests without a complete response",
     registers,
   });
+  const bytesOf = (body: "request" | "response") =>
+    new Counter({
+      name: `gateway_${body}_body_bytes_total`,
+      help: `Bytes of ${body} bodies as they are sent (compressed), by RPC, counted when the response has ended`,
+      labelNames: ["rpc"],
+      registers,
+    });
+  const [requestBytes, responseBytes] = [bytesOf("request"), bytesOf("response")];
   const failures = new Counter({
     name: "gateway_upstream_errors_total",
     help: "Failed calls of the upstream",
@@ -48,11 +58,16 @@ export async function openMetrics(
   listener.serve(pageOf(registry, acceptsHost(hosts)));
   return {
     listener,
-    begun: () => open.inc(),
-    ended({ rpc, status, code, seconds }) {
-      open.dec();
-      const name = rpc === undefined ? "" : `${rpc.parent.typeName}/${rpc.name}`;
-      durations.observe({ rpc: name, status, code: code === undefined ? "OK" : (Code[code] ?? "") }, seconds);
+    observe(request, response) {
+      open.inc();
+      const bytes = countBodyBytes(request, response);
+      return ({ rpc, status, code, seconds }) => {
+        open.dec();
+        const name = rpc === undefined ? "" : `${rpc.parent.typeName}/${rpc.name}`;
+        durations.observe({ rpc: name, status, code: code === undefined ? "OK" : (Code[code] ?? "") }, seconds);
+        requestBytes.inc({ rpc: name }, bytes.request);
+        responseBytes.inc({ rpc: name }, bytes.response);
+      };
     },
     upstreamFailed: () => failures.inc(),
   };

@@ -73,17 +73,14 @@ interface EndedRequest extends Note {
   readonly seconds: number;
 }
 
-/** Is called for each request. */
-export interface RequestObserver {
-  begun(): void;
-  ended(request: EndedRequest): void;
-}
+/** Is called for each request, and returns what is called when its response is complete or has been cut. */
+export type ObserveRequest = (...exchange: Parameters<NodeHandler>) => (ended: EndedRequest) => void;
 
 /** @param which `errors`: only requests that end with a status from 500 or without a response are logged */
 export function createRequestLog(
   write: WriteLog,
   which: "all" | "errors" | "none",
-  observer?: RequestObserver,
+  observe?: ObserveRequest,
 ): RequestLog {
   const notes = new WeakMap<NodeRequest, Note>();
   return {
@@ -92,7 +89,7 @@ export function createRequestLog(
     },
     wrap: (handler) => (request, response) => {
       const start = performance.now();
-      observer?.begun();
+      const end = observe?.(request, response);
       const { method, url = "" } = request;
       // The query is not logged, because it may contain secrets.
       const [path] = url.split("?", 1);
@@ -102,7 +99,7 @@ export function createRequestLog(
         const complete = response.writableFinished;
         const { rpc, code } = notes.get(request) ?? {};
         const durationMs = performance.now() - start;
-        observer?.ended({ rpc, code, status, seconds: durationMs / 1_000 });
+        end?.({ rpc, code, status, seconds: durationMs / 1_000 });
         if (which === "none" || (which === "errors" && complete && status < 500)) return;
         write({
           event: "request",

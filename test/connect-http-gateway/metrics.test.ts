@@ -1,4 +1,6 @@
 /** Metrics of the gateway, as Prometheus reads them. */
+import { connect } from "node:http2";
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { request } from "../support/raw-http.ts";
 import { until } from "../support/until.ts";
@@ -27,6 +29,34 @@ test.each(["all", "none"])("requests are counted by RPC, status and code, whatev
     expect(text).toContain("gateway_requests_in_flight 0\n");
     expect(text).toContain("gateway_upstream_errors_total 0\n");
     expect(text).toContain("process_cpu_seconds_total");
+  });
+});
+
+test("bytes of bodies are counted by RPC as they are sent: compressed, over HTTP/1.1 and HTTP/2, in streams", async () => {
+  const { origin, read } = await start();
+  const headers = { "content-type": "application/json", "content-encoding": "gzip", "accept-encoding": "gzip" };
+  const body = gzipSync(JSON.stringify({ name: "n".repeat(3_000) }));
+  const zipped = await request(origin, { method: "POST", path: "/v1/items", headers, body });
+  const lengthOfZipped = Number(zipped.headers.get("content-length"));
+  expect(lengthOfZipped).toBeLessThan(1_000);
+  await request(origin, { method: "HEAD", path: "/v1/items/a" });
+  const session = connect(origin);
+  const sent = '{"name":"\u00e9"}';
+  const call = session.request({ ":method": "POST", ":path": "/v1/items" }).end(sent);
+  const received = Buffer.concat(await call.toArray());
+  session.destroy();
+  const stream = await request(origin, { path: "/v1/counts/%C3%A9?number=3" });
+  const upload = { method: "POST", path: "/v1/sums/a", headers: { "content-type": "application/x-ndjson" } };
+  await request(origin, { ...upload, body: '{"number":1}\n{"number":2}\n' });
+  const bytes = (of: string, rpc: string, number: number) =>
+    `gateway_${of}_body_bytes_total{rpc="relay.v1.RelayService/${rpc}"} ${number}\n`;
+  await until(async () => {
+    const text = await read();
+    expect(text).toContain(bytes("request", "Get", body.byteLength + Buffer.byteLength(sent)));
+    expect(text).toContain(bytes("response", "Get", lengthOfZipped + received.byteLength));
+    expect(text).toContain(bytes("request", "Count", 0));
+    expect(text).toContain(bytes("response", "Count", Buffer.byteLength(stream.body)));
+    expect(text).toContain(bytes("request", "Sum", 26));
   });
 });
 
