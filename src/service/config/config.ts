@@ -24,7 +24,7 @@ function readGroups(read: Read, addFault: AddFault) {
   return {
     ...store,
     ...listeners,
-    ...readAdmin(read),
+    ...readAdmin(read, addFault),
     ...readTokens(read, store.dataDir),
     ...readSessions(read, addFault),
     ...browsers,

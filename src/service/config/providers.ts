@@ -13,10 +13,11 @@ export type ProviderCredential =
   /** `private_key_jwt` (OpenID Connect Core section 9): the file has a private key in PEM (PKCS #8). */
   | { readonly kind: "key_file"; readonly path: string; readonly algorithm: (typeof ALGORITHMS)[number] };
 
-export type ProviderSettings = {
-  /** The name in URLs. */
+/** What the service needs to speak with a provider. */
+export type ProviderClient = {
+  /** The name in URLs and logs. */
   readonly name: string;
-  /** What users read on the page with the choice of providers. */
+  /** What users read where they choose a provider. */
   readonly title: string;
   readonly issuer: string;
   readonly clientId: string;
@@ -24,12 +25,17 @@ export type ProviderSettings = {
   readonly scopes: readonly string[];
   /** Whether claims are read from the userinfo endpoint as well. */
   readonly userinfo: boolean;
+};
+
+export type Requirements = Readonly<Record<string, readonly (string | boolean)[]>>;
+
+export type ProviderSettings = ProviderClient & {
   /** The text before `sub` in the subject of a session. Those of several providers differ. */
   readonly subjectPrefix: string;
   /** The paths of the provider's claims, by the names that they get in sessions. */
   readonly claims: Readonly<Record<string, string>>;
   /** The values of which a user must have one, by the paths of the provider's claims. */
-  readonly require: Readonly<Record<string, readonly (string | boolean)[]>>;
+  readonly require: Requirements;
   /** The transmitter of security events about users of the provider, and for whom it makes them (`aud`); undefined if there is none. */
   readonly securityEvents?: { readonly issuer: string; readonly audience: string } | undefined;
 };
@@ -56,10 +62,12 @@ export function isSafeIssuer(issuer: string): boolean {
 }
 
 const MAX_PROVIDERS = 20;
-const KNOWN = [
+/** The members that `clientOf` reads. */
+export const CLIENT_MEMBERS = [
   ...["name", "title", "issuer", "client_id", "client_secret_file", "private_key_file", "private_key_algorithm"],
-  ...["scopes", "userinfo", "subject_prefix", "claims", "require", "security_events"],
+  ...["scopes", "userinfo"],
 ];
+const KNOWN = [...CLIENT_MEMBERS, "subject_prefix", "claims", "require", "security_events"];
 
 /** Reads `{"providers":[{"name":…,"issuer":…,"client_id":…}]}`. @param reserved names that `claims` may not have @throws SettingsFileFault */
 export function parseProviders(text: string, reserved: readonly string[] = []): readonly ProviderSettings[] {
@@ -83,28 +91,41 @@ export function parseProviders(text: string, reserved: readonly string[] = []): 
 
 function parseProvider(at: string, value: unknown, isOnly: boolean): ProviderSettings {
   const entry = membersOf(at, value, KNOWN);
-  const optional = (name: string) => textOf(`${at}.${name}`, entry[name]);
+  const client = clientOf(at, entry);
+  const { subject_prefix: prefix = isOnly ? "" : `${client.name}:` } = entry;
+  return {
+    ...client,
+    subjectPrefix: prefix === "" ? "" : required(`${at}.subject_prefix`, prefix),
+    claims: mapOf(`${at}.claims`, entry.claims, required),
+    require: requirementsOf(`${at}.require`, entry.require),
+    securityEvents: transmitterOf(`${at}.security_events`, entry.security_events, client.issuer),
+  };
+}
+
+/** @throws SettingsFileFault */
+export function clientOf(at: string, entry: Readonly<Record<string, unknown>>): ProviderClient {
   const name = required(`${at}.name`, entry.name);
   if (!/^[a-z0-9-]{1,32}$/.test(name)) fault(`${at}.name`, "must be 1 to 32 of a-z, 0-9 and -");
   const issuer = required(`${at}.issuer`, entry.issuer);
   if (!plainUrl(issuer).ok || !isSafeIssuer(issuer))
     fault(`${at}.issuer`, "must be an https URL, or http on this machine");
-  const { userinfo = false, subject_prefix: prefix = isOnly ? "" : `${name}:` } = entry;
+  const { userinfo = false } = entry;
   if (typeof userinfo !== "boolean") return fault(`${at}.userinfo`, "must be true or false");
   const scopes = listOf(`${at}.scopes`, entry.scopes, scopeOf);
   return {
     name,
-    title: optional("title") ?? name,
+    title: textOf(`${at}.title`, entry.title) ?? name,
     issuer,
     clientId: required(`${at}.client_id`, entry.client_id),
     credential: credentialOf(at, entry),
     scopes: scopes.includes("openid") ? scopes : ["openid", ...scopes],
     userinfo,
-    subjectPrefix: prefix === "" ? "" : required(`${at}.subject_prefix`, prefix),
-    claims: mapOf(`${at}.claims`, entry.claims, required),
-    require: mapOf(`${at}.require`, entry.require, valuesOf),
-    securityEvents: transmitterOf(`${at}.security_events`, entry.security_events, issuer),
   };
+}
+
+/** Reads the values of which a user must have one, by the paths of claims. @throws SettingsFileFault */
+export function requirementsOf(at: string, value: unknown): Requirements {
+  return mapOf(at, value, valuesOf);
 }
 
 function transmitterOf(at: string, value: unknown, provider: string): ProviderSettings["securityEvents"] {

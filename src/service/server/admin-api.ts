@@ -31,12 +31,14 @@ import { MAX_OAUTH_REQUEST_BYTES } from "../api/public/oauth-service.ts";
 import type { Config } from "../config/config.ts";
 import { type ConsoleDeps, consoleRoute } from "../pages/console/handler.ts";
 import { liveData } from "../pages/console/live.ts";
+import { createPasses, type Passes } from "../pages/console/passes.ts";
 import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import type { AdminAccess } from "../session/admin/access.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
+import type { Operators } from "../sign-in/operators.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { MAX_OWN_STREAMS } from "../signals/streams/manage.ts";
 import { Poller, type PollerDeps } from "../signals/streams/poller.ts";
@@ -51,6 +53,8 @@ type Deps = ApiDeps &
     readonly access: AdminAccess;
     readonly failureLimit: RateLimit;
     readonly signIns: SignInRecords;
+    /** Undefined if operators sign in to the console with admin tokens. */
+    readonly operators: Operators | undefined;
     /** Undefined if SIGNALS is off. */
     readonly signals: PollerDeps | undefined;
     /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
@@ -78,7 +82,9 @@ function oauthOr(code: ErrorCode, otherwise: PlainResponse): Responder {
   };
 }
 
-export function adminHandler(config: Config, deps: Deps): Handler {
+export function adminHandler(config: Config, given: Deps): Handler {
+  const access = createPasses(given.access);
+  const deps = { ...given, access };
   // Browsers send client certificates and Basic by themselves, also for pages of other sites.
   const refuseCrossSite = crossSiteDefence(OWN_PAGES_ALONE, { host: PASS_ON_HOST }, deps);
   return apiHandler(config, deps, {
@@ -91,7 +97,7 @@ export function adminHandler(config: Config, deps: Deps): Handler {
     ],
     notFound: oauthOr("E404_NOT_FOUND", unknownMethod),
     badRequest: oauthOr("E400_INVALID_REQUEST", connectError("E400_INVALID_REQUEST")),
-    ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps), rpc) }),
+    ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps, access), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, withPageAdvice(deps, api), refuse(misdirected)),
   });
 }
@@ -134,13 +140,14 @@ function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | un
 /** The time in ms after which every instance uses a changed key ring. `session-service keys` assumes the same. */
 const PICK_UP_MS = 60_000;
 
-function consoleDeps(config: Config, deps: Deps): ConsoleDeps {
-  const { access, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;
+function consoleDeps(config: Config, deps: Deps, passes: Passes): ConsoleDeps {
+  const { operators, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;
   const times = { ...config, pickUpMs: PICK_UP_MS };
   const trust = proxyTrust(config.trustProxy);
   const keys = () => ring.current.states.map((key) => ({ ...key, next: nextStep(key.kind, key, times) }));
   return {
-    access,
+    passes,
+    operators,
     audit,
     log,
     failureLimit,

@@ -38,7 +38,7 @@ import { openMigration } from "./migration.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 import { mayOfferSignIn } from "./quickstart.ts";
-import { type LoadedSignIn, openSignIn } from "./sign-in.ts";
+import { type LoadedOperators, type LoadedSignIn, openOperators, openSignIn } from "./sign-in.ts";
 
 type Deps = {
   readonly config: Config;
@@ -53,6 +53,8 @@ type Deps = {
   readonly policies: SessionPoliciesFile;
   /** Undefined if nobody signs in by a provider. */
   readonly signIn: LoadedSignIn | undefined;
+  /** Undefined if operators sign in to the console with admin tokens. */
+  readonly operators: LoadedOperators | undefined;
   readonly store: SessionStore;
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
@@ -119,6 +121,7 @@ export function createApis(deps: Deps): Apis {
       ...creation,
       access,
       signIns: deps.signIns,
+      operators: deps.operators && openOperators(ring, deps.log, deps.operators),
       signals: deps.signals,
       subjectSignals: deps.signals && createSubjectSignals({ ...deps.signals, clock: steadyClock }),
       streams,

@@ -1,3 +1,4 @@
+import type { ConsoleProviderFile } from "../config/console-provider.ts";
 import type { SessionPoliciesFile } from "../config/policies-file.ts";
 import type { ProvidersFile } from "../config/providers-file.ts";
 import type { Logger } from "../observability/logger.ts";
@@ -19,6 +20,8 @@ type FollowedFiles = {
   readonly policies: SessionPoliciesFile;
   /** Undefined if nobody signs in by a provider. */
   readonly signIn: { readonly providers: ProvidersFile } | undefined;
+  /** Undefined if operators sign in to the console with admin tokens. */
+  readonly operators: { readonly provider: ConsoleProviderFile } | undefined;
 };
 
 /**
@@ -26,7 +29,7 @@ type FollowedFiles = {
  * credential is withdrawn, watchers of the revocation feed get a batch at once. @returns a function that stops following
  */
 export function followFiles(
-  { ring, access, eventKeys, policies, signIn }: FollowedFiles,
+  { ring, access, eventKeys, policies, signIn, operators }: FollowedFiles,
   feed: Pick<RevocationFeed, "wakeWatchers">,
   log: Logger,
 ): () => void {
@@ -67,20 +70,27 @@ export function followFiles(
         "SESSION_POLICIES_FILE is broken: what was in force stays",
       ),
   });
+  const onProviders = (current: readonly { readonly name: string }[]) =>
+    log.info(
+      { event: "sign_in_providers_changed", names: current.map(({ name }) => name) },
+      "sign_in_providers_changed",
+    );
+  const refusedProviders = (file: string) => (fault: Error) =>
+    log.error(
+      { event: "sign_in_providers_refused", fault: fault.message },
+      `${file} is broken: what was in force stays`,
+    );
   const stopProviders = signIn?.providers.watch({
-    onChange: (current) =>
-      log.info(
-        { event: "sign_in_providers_changed", names: current.map(({ name }) => name) },
-        "sign_in_providers_changed",
-      ),
-    onRefusal: (fault) =>
-      log.error(
-        { event: "sign_in_providers_refused", fault: fault.message },
-        "SIGN_IN_PROVIDERS_FILE is broken: what was in force stays",
-      ),
+    onChange: onProviders,
+    onRefusal: refusedProviders("SIGN_IN_PROVIDERS_FILE"),
+  });
+  const stopOperators = operators?.provider.watch({
+    onChange: (current) => onProviders([current]),
+    onRefusal: refusedProviders("CONSOLE_PROVIDER_FILE"),
   });
   return () => {
     stopProviders?.();
+    stopOperators?.();
     stopPolicies();
     stopRing();
     stopAccess();

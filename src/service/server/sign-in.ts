@@ -10,6 +10,7 @@ import { claimsOf } from "../api/messages.ts";
 import type { RefreshCookie } from "../api/public/cookie.ts";
 import { countFailure, type RefusalDeps } from "../api/refusal.ts";
 import type { Config } from "../config/config.ts";
+import { type ConsoleProviderFile, loadConsoleProvider } from "../config/console-provider.ts";
 import { loadProviders, type ProvidersFile } from "../config/providers-file.ts";
 import { withoutFile } from "../config/settings-file.ts";
 import type { Logger } from "../observability/logger.ts";
@@ -46,6 +47,22 @@ export async function loadSignIn(config: Config): Promise<LoadedSignIn | undefin
           refusing("SIGN_IN_PROVIDERS_FILE"),
         );
   return { ...(await import("../sign-in/sign-in.ts")), providers };
+}
+
+type OperatorsModule = typeof import("../sign-in/operators.ts");
+
+export type LoadedOperators = OperatorsModule & { readonly provider: ConsoleProviderFile };
+
+/** Loads the modules by which operators sign in to the console, and their provider; undefined if none is configured. @throws StartError */
+export async function loadOperators({ consoleProviderFile: path }: Config): Promise<LoadedOperators | undefined> {
+  if (path === undefined) return undefined;
+  const provider = await loadConsoleProvider(path).catch(refusing("CONSOLE_PROVIDER_FILE"));
+  return { ...(await import("../sign-in/operators.ts")), provider };
+}
+
+export function openOperators(ring: KeyRing, log: Logger, { createOperators, provider }: LoadedOperators) {
+  const seal = createSecretSeal(ring, "console-sign-in");
+  return createOperators({ provider: () => provider.current, seal, clock: Date.now, log });
 }
 
 type Deps = Parameters<typeof create>[0] &

@@ -17,7 +17,7 @@ import { type Listeners, openListeners } from "./open-listeners.ts";
 import { loadRedisStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
 import { openTelemetry } from "./open-telemetry.ts";
 import { openAdminAccess, openEventKeys, openKeyRing, openSessionPolicies, prepareDataDir } from "./secrets.ts";
-import { loadSignIn } from "./sign-in.ts";
+import { loadOperators, loadSignIn } from "./sign-in.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
 
@@ -46,7 +46,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const eventKeys = await openEventKeys(config);
   const access = await openAdminAccess(config);
   const policies = await openSessionPolicies(config);
-  const signIn = await loadSignIn(config);
+  const [signIn, operators] = [await loadSignIn(config), await loadOperators(config)];
   const entropy = systemEntropy();
 
   // The modules that requests need are loaded before anything is measured or served, because loading them blocks the event loop.
@@ -67,13 +67,13 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
-  const stopFollowing = followFiles({ ring, access, eventKeys, policies, signIn }, feed, log);
+  const stopFollowing = followFiles({ ring, access, eventKeys, policies, signIn, operators }, feed, log);
   const lines = createAudit(log, metrics, (place) => store.shiftMs(place));
   const audit = withCookieAdvice(lines, config.cookie, log);
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);
 
-  const shared = { config, log, entropy, ring, eventKeys, policies, signIn, issuer, audit: events.audit };
+  const shared = { config, log, entropy, ring, eventKeys, policies, signIn, operators, issuer, audit: events.audit };
   const signals = openSignals(opened.store, metrics, shared);
   // Workers share the records of sign-ins, because the next request of a browser may reach another worker.
   const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);

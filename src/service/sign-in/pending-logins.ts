@@ -32,6 +32,8 @@ type Deps = {
   readonly clock: () => number;
   /** Whether the browser uses https. Then the prefix of the name keeps sibling domains from planting such a cookie. */
   readonly isSecure: boolean;
+  /** The begin of the cookies' names. */
+  readonly name?: string;
 };
 
 const LOGIN_LIFE_SECONDS = 600;
@@ -46,8 +48,8 @@ const idOf = (state: string) => hash("sha256", state, "base64url").slice(0, 16);
 
 type Sealed = PendingLogin & { readonly at: number };
 
-export function createPendingLogins({ seal, clock, isSecure }: Deps) {
-  const prefix = isSecure ? "__Host-login-" : "login-";
+export function createPendingLogins({ seal, clock, isSecure, name = "login" }: Deps) {
+  const prefix = `${isSecure ? "__Host-" : ""}${name}-`;
   const attributes = `; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
   const clear = (id: string) => `${prefix}${id}=; Max-Age=0${attributes}`;
 

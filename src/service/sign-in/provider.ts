@@ -2,7 +2,7 @@
 import { createPrivateKey } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
-import type { ProviderSettings } from "../config/providers.ts";
+import type { ProviderClient } from "../config/providers.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { createLogoutVerifier } from "./logout-token.ts";
 import type { PendingLogin } from "./pending-logins.ts";
@@ -33,20 +33,20 @@ const TIMEOUT_SECONDS = 5;
 /** How long the provider's metadata is used, in ms. */
 const METADATA_AGE_MS = 3_600_000;
 
-export function createProvider(settings: ProviderSettings, redirectUri: string, clock: () => number) {
+export function createProvider(settings: ProviderClient, clock: () => number) {
   const configuration = createConfiguration(settings, clock);
   let logouts: { readonly keys: string; readonly verify: LogoutVerifier } | undefined;
   return {
     /** Returns the URL at which the user signs in, and the secrets with which the response is checked. */
-    begin: (wishes: Wishes): Promise<Result<{ readonly url: URL; readonly secrets: Secrets }>> =>
+    begin: (redirectUri: string, wishes: Wishes): Promise<Result<{ readonly url: URL; readonly secrets: Secrets }>> =>
       configuration()
         .then((config) => begin(config, settings, redirectUri, wishes))
         .catch(failureOf),
 
-    /** Exchanges the code in the query of a callback for the claims of the user. */
-    finish: (query: string, login: PendingLogin): Promise<Result<{ readonly claims: ProviderClaims }>> =>
+    /** Exchanges the code in the URL of a callback, without which it is the redirect URI, for the claims of the user. */
+    finish: (callback: URL, login: PendingLogin): Promise<Result<{ readonly claims: ProviderClaims }>> =>
       configuration()
-        .then((config) => finish(config, settings, Object.assign(new URL(redirectUri), { search: query }), login))
+        .then((config) => finish(config, settings, callback, login))
         .catch(failureOf),
 
     /** Verifies a logout token of this provider. */
@@ -76,7 +76,7 @@ export function createProvider(settings: ProviderSettings, redirectUri: string, 
 }
 
 /** Returns a function that reads the provider's metadata. If the provider does not respond, what was read earlier stays in use. */
-function createConfiguration(settings: ProviderSettings, clock: () => number): () => Promise<oidc.Configuration> {
+function createConfiguration(settings: ProviderClient, clock: () => number): () => Promise<oidc.Configuration> {
   const { issuer, clientId } = settings;
   let known: { readonly config: oidc.Configuration; readonly at: number } | undefined;
   let discovering: Promise<oidc.Configuration> | undefined;
@@ -101,7 +101,7 @@ function createConfiguration(settings: ProviderSettings, clock: () => number): (
 
 async function begin(
   config: oidc.Configuration,
-  { scopes }: ProviderSettings,
+  { scopes }: ProviderClient,
   redirectUri: string,
   { prompt, maxAgeSeconds, acrValues }: Wishes,
 ) {
@@ -130,7 +130,7 @@ async function begin(
 
 async function finish(
   config: oidc.Configuration,
-  { userinfo }: ProviderSettings,
+  { userinfo }: ProviderClient,
   callback: URL,
   { state, nonce, codeVerifier, maxAgeSeconds }: PendingLogin,
 ) {
@@ -149,7 +149,7 @@ async function finish(
 }
 
 /** Returns how the service authenticates at the provider. Secrets are read at each use, so that they can be replaced at any time. */
-function authenticationOf({ credential }: ProviderSettings): oidc.ClientAuth {
+function authenticationOf({ credential }: ProviderClient): oidc.ClientAuth {
   if (credential.kind === "none") return oidc.None();
   return async (server, client, body, headers) => {
     if (credential.kind === "key_file") {

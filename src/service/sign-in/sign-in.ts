@@ -92,20 +92,22 @@ export function createSignIn(deps: Deps): Route {
   return ({ url = "" }) => receivers.get(url) ?? (isOwn(url) ? handle : undefined);
 }
 
-/**
- * Returns a function that returns the provider of settings. If there are several providers, each has a callback of its own, so that the
- * response of one cannot be taken for that of another (RFC 9700 section 4.4).
- */
-function createProviders({ origin, providers, clock }: Deps): Context["providerOf"] {
+function createProviders({ clock }: Deps): Context["providerOf"] {
   // Settings are new objects after a change of the file, so nothing of the earlier ones stays in use.
   const known = new WeakMap<ProviderSettings, ReturnType<typeof createProvider>>();
   return (settings) => {
-    const path = providers().length > 1 ? `${CALLBACK}/${settings.name}` : CALLBACK;
-    const provider = known.get(settings) ?? createProvider(settings, origin + path, clock);
+    const provider = known.get(settings) ?? createProvider(settings, clock);
     known.set(settings, provider);
     return provider;
   };
 }
+
+/**
+ * Returns the callback of a provider. If there are several providers, each has one of its own, so that the response of one cannot be taken
+ * for that of another (RFC 9700 section 4.4).
+ */
+const callbackOf = ({ origin, providers }: Context, { name }: ProviderSettings) =>
+  origin + (providers().length > 1 ? `${CALLBACK}/${name}` : CALLBACK);
 
 async function serve(context: Context, request: Request): Promise<Reply> {
   const { pages } = context;
@@ -137,7 +139,7 @@ async function login(context: Context, request: Request, query: URLSearchParams)
     if (name !== null) return pages.problem("bad_request");
     return pages.choice(providers.map((one) => ({ href: loginUrl(query, one.name), text: one.title })));
   }
-  const begun = await context.providerOf(settings).begin(wishes);
+  const begun = await context.providerOf(settings).begin(callbackOf(context, settings), wishes);
   if (!begun.ok) return failed(context, settings, begun, `${LOGIN}?${query}`);
   const { maxAgeSeconds, acrValues } = wishes;
   const isStepUp = maxAgeSeconds !== undefined || acrValues !== undefined;
@@ -181,7 +183,8 @@ async function complete(
   if (name !== (providers.length > 1 ? settings.name : undefined)) {
     return failed(context, settings, { ok: false, reason: "invalid", code: "other_provider" }, again);
   }
-  const finished = await context.providerOf(settings).finish(search, found);
+  const url = Object.assign(new URL(callbackOf(context, settings)), { search });
+  const finished = await context.providerOf(settings).finish(url, found);
   if (!finished.ok) return failed(context, settings, finished, again);
   const prefixes = providers.map(({ subjectPrefix }) => subjectPrefix);
   const mapped = userOf(settings, finished.claims, prefixes);

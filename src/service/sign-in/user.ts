@@ -1,5 +1,5 @@
 /** Decides who a user of a provider is to the service, by the configuration of the provider. */
-import type { ProviderSettings } from "../config/providers.ts";
+import type { ProviderSettings, Requirements } from "../config/providers.ts";
 
 export type ProviderClaims = Readonly<Record<string, unknown>> & { readonly sub: string };
 
@@ -27,11 +27,8 @@ export function userOf(
   given: ProviderClaims,
   prefixes: readonly string[],
 ): { readonly ok: true; readonly user: User } | UserRefused {
-  for (const [path, values] of Object.entries(require)) {
-    const value = valueAt(given, path);
-    const found: readonly unknown[] = Array.isArray(value) ? value : [value];
-    if (!values.some((one) => found.includes(one))) return { ok: false, reason: "requirement", path };
-  }
+  const path = unsatisfied(require, given);
+  if (path !== undefined) return { ok: false, reason: "requirement", path };
   const subject = subjectPrefix + given.sub;
   const isOthers = prefixes.some((one) => one.length > subjectPrefix.length && subject.startsWith(one));
   if (isOthers || Buffer.byteLength(subject) > MAX_SUBJECT_BYTES || /\p{Cc}/u.test(subject)) {
@@ -52,11 +49,20 @@ export function userOf(
   };
 }
 
-const isShort = (value: unknown): value is string =>
+/** Returns the path of a claim that does not have any of the required values; undefined if the claims satisfy all requirements. */
+export function unsatisfied(require: Requirements, claims: ProviderClaims): string | undefined {
+  return Object.entries(require).find(([path, values]) => {
+    const value = valueAt(claims, path);
+    const found: readonly unknown[] = Array.isArray(value) ? value : [value];
+    return !values.some((one) => found.includes(one));
+  })?.[0];
+}
+
+export const isShort = (value: unknown): value is string =>
   typeof value === "string" && value !== "" && value.length <= MAX_TEXT && !/\p{Cc}/u.test(value);
 
 /** Returns the value of a claim by its name, or by the names on the way to it: `realm_access.roles`. */
-function valueAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {
+export function valueAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path];
   let value: unknown = claims;
   for (const name of path.split(".")) {

@@ -81,6 +81,7 @@ const BAD: Record<string, string> = {
   OIDC_CLIENT_SECRET: "a\nb",
   OIDC_CLIENT_SECRET_FILE: "/nonexistent/secret",
   SIGN_IN_PROVIDERS_FILE: "/nonexistent/providers.json",
+  CONSOLE_PROVIDER_FILE: "/nonexistent/console.json",
   SIGN_IN_ORIGIN: "https://app.example.com/",
   SIGN_IN_STYLE_FILE: "/nonexistent/style.css",
   OAUTH_ENDPOINTS: "perhaps",

@@ -181,7 +181,7 @@ test("a provider that is away is asked again, and its keys are read once for man
   other.setDown(true);
   const { createProvider } = await import("../../../src/service/sign-in/provider.ts");
   const settings = oneProvider({ issuer: other.issuer, clientId: "app", credential: { kind: "none" } });
-  const { verifyLogout } = createProvider(settings, "https://app.example/callback", Date.now);
+  const { verifyLogout } = createProvider(settings, Date.now);
   expect(await verifyLogout(await other.sign({ sub: "alice" }))).toEqual({ ok: false, reason: "unavailable" });
   other.setDown(false);
   for (let i = 0; i < 20; i++)

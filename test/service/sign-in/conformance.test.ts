@@ -80,13 +80,14 @@ async function signIn(given: Scenario) {
     ...oneProvider({ issuer, clientId: "app", credential: { kind: "secret", secret: SECRET } }),
     userinfo: given.userinfo !== undefined,
   };
-  const provider = createProvider(settings, "https://app.example.com/v1/auth/callback", Date.now);
-  const begun = await provider.begin({});
+  const provider = createProvider(settings, Date.now);
+  const callback = "https://app.example.com/v1/auth/callback";
+  const begun = await provider.begin(callback, {});
   if (!begun.ok) throw new Error(begun.code);
   nonce = begun.url.searchParams.get("nonce") ?? "";
   expect(begun.url.searchParams.get("scope")?.split(" ")).toContain("openid");
   const login = { provider: "provider", destination: "/", ...begun.secrets };
-  const finished = await provider.finish(`?code=c&state=${begun.secrets.state}`, login);
+  const finished = await provider.finish(new URL(`?code=c&state=${begun.secrets.state}`, callback), login);
   return finished.ok ? finished.claims : finished.reason;
 }
 

@@ -34,22 +34,22 @@ function providerWith(key: KeyObject) {
   const path = join(scratch(), "key.pem");
   writeFileSync(path, key.export({ type: "pkcs8", format: "pem" }));
   const credential = { kind: "key_file", path, algorithm: "ES256" } as const;
-  return createProvider(oneProvider({ issuer: provider.issuer, clientId: "app", credential }), CALLBACK, Date.now);
+  return createProvider(oneProvider({ issuer: provider.issuer, clientId: "app", credential }), Date.now);
 }
 
 test("a client with a private key pushes its request, and no other does", async () => {
-  const begun = await providerWith(privateKey).begin({ maxAgeSeconds: 60 });
+  const begun = await providerWith(privateKey).begin(CALLBACK, { maxAgeSeconds: 60 });
   if (!begun.ok) throw new Error(begun.code);
   // The browser carries a reference alone (RFC 9126), so that nothing of the request can be changed on the way.
   expect([...begun.url.searchParams.keys()].sort()).toEqual(["client_id", "request_uri"]);
-  const refused = await providerWith(pair().privateKey).begin({});
+  const refused = await providerWith(pair().privateKey).begin(CALLBACK, {});
   expect(refused).toMatchObject({ ok: false, reason: "invalid", code: "invalid_client" });
 });
 
 test("many logins at once read the metadata once", async () => {
   const one = providerWith(privateKey);
   const before = provider.requests.filter((path) => path.startsWith("/.well-known")).length;
-  await Promise.all(Array.from({ length: 20 }, () => one.begin({})));
+  await Promise.all(Array.from({ length: 20 }, () => one.begin(CALLBACK, {})));
   expect(provider.requests.filter((path) => path.startsWith("/.well-known")).length - before).toBe(1);
 });
 
@@ -61,7 +61,8 @@ test("metadata without end, of another issuer, or none at all are failures", asy
     response.writeHead(200, { "content-type": "application/json" }).end(body);
   }).listen(port, "127.0.0.1");
   const begin = () =>
-    createProvider(oneProvider({ issuer, clientId: "app", credential: { kind: "none" } }), CALLBACK, Date.now).begin(
+    createProvider(oneProvider({ issuer, clientId: "app", credential: { kind: "none" } }), Date.now).begin(
+      CALLBACK,
       {},
     );
   const metadata = { issuer, authorization_endpoint: `${issuer}/auth` };

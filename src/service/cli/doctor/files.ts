@@ -5,6 +5,7 @@ import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
 import { protectionFault } from "../../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../../config/admin.ts";
 import type { Config } from "../../config/config.ts";
+import { loadConsoleProvider } from "../../config/console-provider.ts";
 import { SettingsFileFault } from "../../config/file-members.ts";
 import { isLoopback } from "../../config/loopback.ts";
 import { loadSessionPolicies } from "../../config/policies-file.ts";
@@ -68,14 +69,28 @@ export async function checkPolicies(report: Report, config: Config): Promise<voi
 }
 
 export async function checkProviders(report: Report, config: Config): Promise<void> {
-  const path = config.signInProvidersFile;
-  if (path === undefined) return;
-  try {
-    const { current } = await loadProviders(path, [...RESERVED_CLAIMS, ...AUTHENTICATION_CLAIMS]);
-    report.ok(`SIGN_IN_PROVIDERS_FILE: ${path} is valid, providers: ${current.map(({ name }) => name).join(", ")}`);
-  } catch (error) {
-    if (!(error instanceof SettingsFileFault)) throw error;
-    report.fault(`SIGN_IN_PROVIDERS_FILE: ${error.message}`, "correct the file (docs/tasks/sign-in.md)");
+  const { signInProvidersFile: users, consoleProviderFile: operators } = config;
+  const check = async (file: string, path: string, page: string, load: () => Promise<readonly { name: string }[]>) => {
+    try {
+      const names = (await load()).map(({ name }) => name);
+      report.ok(`${file}: ${path} is valid, providers: ${names.join(", ")}`);
+    } catch (error) {
+      if (!(error instanceof SettingsFileFault)) throw error;
+      report.fault(`${file}: ${error.message}`, `correct the file (docs/tasks/${page})`);
+    }
+  };
+  if (users !== undefined) {
+    const reserved = [...RESERVED_CLAIMS, ...AUTHENTICATION_CLAIMS];
+    await check(
+      "SIGN_IN_PROVIDERS_FILE",
+      users,
+      "sign-in.md",
+      async () => (await loadProviders(users, reserved)).current,
+    );
+  }
+  if (operators !== undefined) {
+    const load = async () => [(await loadConsoleProvider(operators)).current];
+    await check("CONSOLE_PROVIDER_FILE", operators, "console.md", load);
   }
 }
 

@@ -7,13 +7,15 @@ import { type Handler, type Request, type Response, type Route, respond } from "
 import { readBody, sendJson } from "../../../platform/listener/json.ts";
 import type { Page } from "../../../platform/listener/pages.ts";
 import type { NodeRequestSource } from "../../../platform/listener/request-source.ts";
-import type { Admin, AdminAccess } from "../../session/admin/access.ts";
+import type { Admin } from "../../session/admin/access.ts";
 import type { Audit, Requester } from "../../session/audit.ts";
 import type { RateLimit } from "../../session/ports.ts";
+import type { Operators } from "../../sign-in/operators.ts";
 import { consoleCookie, readConsoleCookie } from "./cookie.ts";
 import { consoleFiles } from "./files.ts";
 import { isFromConsole } from "./origin.ts";
-import { createSignIns, type SignInRecords, type SignIns } from "./sign-ins.ts";
+import type { Passes } from "./passes.ts";
+import { type Credential, createSignIns, type SignInRecords, type SignIns } from "./sign-ins.ts";
 
 const {
   getSession,
@@ -45,7 +47,9 @@ const MAX_BODY_BYTES = 8 * 1024;
 type Log = (fields: object, message: string) => void;
 
 export type ConsoleDeps = {
-  readonly access: AdminAccess;
+  readonly passes: Passes;
+  /** How operators sign in; undefined if they sign in with admin tokens. */
+  readonly operators: Operators | undefined;
   readonly audit: Audit;
   readonly log: { readonly info: Log; readonly error: Log };
   readonly failureLimit: RateLimit;
@@ -67,7 +71,7 @@ type Exchange = {
 /** Serves the paths below `/console`. The calls of a signed-in page go to `rpc`. */
 export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
   const secret = () => randomBytes(32).toString("base64url");
-  const signIns = createSignIns({ access: deps.access, records: deps.signIns, secret });
+  const signIns = createSignIns({ adminOf: adminBy(deps), records: deps.signIns, secret });
   const files = consoleFiles();
   const serve = (request: Request, response: Response) => {
     const path = pathOf(request);
@@ -88,6 +92,14 @@ export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
   };
 }
 
+/** With a provider, no admin token is a credential of the console. */
+const adminBy =
+  ({ operators, passes }: ConsoleDeps) =>
+  (credential: Credential): Admin | undefined => {
+    if (credential.kind === "operator") return operators?.adminOf(credential.operator);
+    return operators === undefined ? passes.byToken(credential.token) : undefined;
+  };
+
 const pathOf = ({ url = "" }: Request) => url.split("?", 1)[0] ?? "";
 
 async function sendFile({ request, response }: Exchange, file: Promise<Page>): Promise<void> {
@@ -105,9 +117,13 @@ async function handle(
   rpc: Handler,
 ): Promise<void> {
   const { request, response, source, secure, cookie } = exchange;
-  if (!isFromConsole(request.headers, source.origin())) return refuse(response, 403, "forbidden");
   const operation = `${request.method} ${path}`;
-  if (operation === `POST ${ROOT}/session`) return signIn(deps, signIns, exchange);
+  // The provider leads the browser here. What proves that the browser began this sign-in is a cookie of its own.
+  if (operation === `GET ${ROOT}/callback` && deps.operators) return callback(deps, deps.operators, signIns, exchange);
+  if (!isFromConsole(request.headers, source.origin())) return refuse(response, 403, "forbidden");
+  if (operation === `GET ${ROOT}/sign-in`) return sendJson(response, 200, { provider: deps.operators?.title() });
+  if (operation === `POST ${ROOT}/sign-in` && deps.operators) return begin(deps.operators, signIns, exchange);
+  if (operation === `POST ${ROOT}/session` && !deps.operators) return signIn(deps, signIns, exchange);
   if (operation === `DELETE ${ROOT}/session`) {
     const name = cookie && (await signIns.find(cookie))?.admin.name;
     if (cookie !== undefined) await signIns.remove(cookie);
@@ -116,7 +132,7 @@ async function handle(
   }
   const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
   if (signedIn === undefined) return refuse(response, 401, "unauthenticated");
-  const { admin, token, expiresAt } = signedIn;
+  const { admin, credential, expiresAt } = signedIn;
   if (operation === `GET ${ROOT}/session`) return sendJson(response, 200, describe(admin, expiresAt));
   if (operation === `GET ${ROOT}/live`) {
     if (!admin.scopes.has("metrics")) return refuse(response, 403, "permission_denied");
@@ -126,6 +142,7 @@ async function handle(
   if (!path.startsWith(API) || !CALLS.has(call) || request.method !== "POST") return refuse(response, 404, "not_found");
   request.url = call;
   delete request.headers.cookie;
+  const token = credential.kind === "token" ? credential.token : deps.passes.issue(admin, response);
   request.headers.authorization = `Bearer ${token}`;
   rpc(request, response);
 }
@@ -136,26 +153,76 @@ async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): 
   const { request, response, source, secure } = exchange;
   const token = tokenIn(request.headers, await readBody(request, MAX_BODY_BYTES));
   if (token === undefined) return refuse(response, 400, "invalid_argument");
-  const cookie = await signIns.add(token);
-  const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
-  if (cookie === undefined || signedIn === undefined) {
-    const requester: Requester = {
-      address: () => source.address(),
-      adminName: undefined,
-      correlation: () => source.correlation(),
-    };
-    const event = { event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true } as const;
-    deps.audit(event, requester);
-    const retryAfterMs = deps.failureLimit.take(source.address() ?? "");
-    if (retryAfterMs === undefined) return refuse(response, 401, "unauthenticated");
-    deps.audit({ event: "rate_limited", limit: "failures" }, requester);
-    return refuse(response, 429, "resource_exhausted", { "retry-after": String(Math.ceil(retryAfterMs / 1000)) });
+  const added = await addSignIn(deps, signIns, exchange, { kind: "token", token });
+  if (added === undefined) {
+    const retryAfter = countFailure(deps, source);
+    if (retryAfter === undefined) return refuse(response, 401, "unauthenticated");
+    return refuse(response, 429, "resource_exhausted", { "retry-after": retryAfter });
   }
+  sendJson(response, 200, describe(added.admin, added.expiresAt), {
+    "set-cookie": consoleCookie(added.cookie, secure),
+  });
+}
+
+async function addSignIn(
+  { log }: ConsoleDeps,
+  signIns: SignIns,
+  { cookie: former, source }: Exchange,
+  credential: Credential,
+) {
+  const cookie = await signIns.add(credential);
+  const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
+  if (cookie === undefined || signedIn === undefined) return undefined;
   // The response replaces the cookie of an earlier sign-in, which nobody could use any more. So the earlier sign-in ends.
-  if (exchange.cookie !== undefined) await signIns.remove(exchange.cookie);
-  const { admin, expiresAt } = signedIn;
-  record(deps.log, { event: "console_signed_in", by: admin.name }, source);
-  sendJson(response, 200, describe(admin, expiresAt), { "set-cookie": consoleCookie(cookie, secure) });
+  if (former !== undefined) await signIns.remove(former);
+  record(log, { event: "console_signed_in", by: signedIn.admin.name }, source);
+  return { ...signedIn, cookie };
+}
+
+/** Returns for how long somebody who tries what is accepted has to wait, in seconds; undefined if it was not too often. */
+function countFailure({ audit, failureLimit }: ConsoleDeps, source: NodeRequestSource): string | undefined {
+  const requester: Requester = {
+    address: () => source.address(),
+    adminName: undefined,
+    correlation: () => source.correlation(),
+  };
+  audit({ event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true }, requester);
+  const retryAfterMs = failureLimit.take(source.address() ?? "");
+  if (retryAfterMs === undefined) return undefined;
+  audit({ event: "rate_limited", limit: "failures" }, requester);
+  return String(Math.ceil(retryAfterMs / 1000));
+}
+
+/** Leads the page to the provider. The browser's earlier sign-in ends now: its cookie does not come with the provider's redirect. */
+async function begin(operators: Operators, signIns: SignIns, exchange: Exchange): Promise<void> {
+  const { request, response, source, cookie } = exchange;
+  const origin = source.origin();
+  if (origin === null) return refuse(response, 400, "invalid_argument");
+  if (cookie !== undefined) await signIns.remove(cookie);
+  const begun = await operators.begin({ origin, cookies: request.headers.cookie ?? "" });
+  if (!begun.ok) return refuse(response, 503, "unavailable");
+  sendJson(response, 200, { url: begun.url }, { "set-cookie": [...begun.cookies] });
+}
+
+async function callback(deps: ConsoleDeps, operators: Operators, signIns: SignIns, exchange: Exchange): Promise<void> {
+  const { request, response, source, secure } = exchange;
+  const origin = source.origin();
+  const { search = "" } = URL.parse(request.url ?? "", origin ?? undefined) ?? {};
+  if (origin === null || request.headers["sec-purpose"] !== undefined) {
+    return refuse(response, 400, "invalid_argument");
+  }
+  const finished = await operators.finish({ origin, cookies: request.headers.cookie ?? "" }, search);
+  const always = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
+  if (finished.ok) {
+    const added = await addSignIn(deps, signIns, exchange, { kind: "operator", operator: finished.operator });
+    const cookies = [finished.cookie, consoleCookie(added?.cookie, secure)];
+    return respond(response, 303, { ...always, location: ROOT, "set-cookie": cookies, "content-length": 0 });
+  }
+  const retryAfter = finished.isSuspect ? countFailure(deps, source) : undefined;
+  if (retryAfter !== undefined) return refuse(response, 429, "resource_exhausted", { "retry-after": retryAfter });
+  const { status, headers, body } = finished.page;
+  const fields = { ...always, ...headers, "set-cookie": finished.cookie, "content-length": Buffer.byteLength(body) };
+  respond(response, status, fields, body);
 }
 
 function record(

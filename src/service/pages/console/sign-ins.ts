@@ -3,22 +3,28 @@
  * never the admin token. An attacker who can read the memory of the process could read the admin tokens anyway.
  */
 import { createHash } from "node:crypto";
-import type { Admin, AdminAccess } from "../../session/admin/access.ts";
+import type { Admin } from "../../session/admin/access.ts";
 import type { Clock } from "../../session/ports.ts";
+import type { Operator } from "../../sign-in/operators.ts";
 
 /** A sign-in without a request ends after this time, in ms. */
 const IDLE_MS = 30 * 60_000;
 /** Every sign-in ends after this time, in ms. */
 const LIFE_MS = 8 * 3_600_000;
-/** How many sign-ins one admin token may have. Above this number the oldest sign-in of the token ends. */
+/** How many sign-ins one admin token or operator may have. Above this number the oldest one ends. */
 const MAX_SIGN_INS = 200;
 
-type SignIn = { readonly token: string; readonly expiresAt: number; idleExpiresAt: number };
-type Found = { readonly token: string; readonly expiresAt: number };
+/** By what somebody has signed in: an admin token, or a login at the provider. */
+export type Credential =
+  | { readonly kind: "token"; readonly token: string }
+  | { readonly kind: "operator"; readonly operator: Operator };
+
+type Found = { readonly credential: Credential; readonly expiresAt: number };
+type SignIn = Found & { readonly owner: string; idleExpiresAt: number };
 
 /** An operation on the records of sign-ins. The key of a record is the digest of the sign-in's cookie. */
 export type RecordsCall =
-  | { readonly operation: "add"; readonly key: string; readonly token: string }
+  | { readonly operation: "add"; readonly key: string; readonly credential: Credential }
   | { readonly operation: "find"; readonly key: string }
   | { readonly operation: "remove"; readonly key: string };
 
@@ -29,12 +35,13 @@ export type SignInRecords = (call: RecordsCall) => Found | undefined | Promise<F
 export function createSignInRecords(clock: Clock): (call: RecordsCall) => Found | undefined {
   /** The sign-ins, the oldest first. */
   const signIns = new Map<string, SignIn>();
-  const add = (key: string, token: string) => {
+  const add = (key: string, credential: Credential) => {
+    const owner = ownerOf(credential);
     const now = clock();
     for (const [other, { idleExpiresAt }] of signIns) if (now >= idleExpiresAt) signIns.delete(other);
-    const [oldest, ...others] = [...signIns.keys()].filter((other) => signIns.get(other)?.token === token);
+    const [oldest, ...others] = [...signIns.keys()].filter((other) => signIns.get(other)?.owner === owner);
     if (oldest !== undefined && others.length + 1 >= MAX_SIGN_INS) signIns.delete(oldest);
-    signIns.set(key, { token, expiresAt: now + LIFE_MS, idleExpiresAt: now + IDLE_MS });
+    signIns.set(key, { credential, owner, expiresAt: now + LIFE_MS, idleExpiresAt: now + IDLE_MS });
   };
   const find = (key: string): Found | undefined => {
     const found = signIns.get(key);
@@ -45,46 +52,52 @@ export function createSignInRecords(clock: Clock): (call: RecordsCall) => Found 
       return undefined;
     }
     found.idleExpiresAt = Math.min(now + IDLE_MS, found.expiresAt);
-    return { token: found.token, expiresAt: found.expiresAt };
+    return { credential: found.credential, expiresAt: found.expiresAt };
   };
   return (call) => {
     if (call.operation === "find") return find(call.key);
-    if (call.operation === "add") add(call.key, call.token);
+    if (call.operation === "add") add(call.key, call.credential);
     else signIns.delete(call.key);
     return undefined;
   };
 }
 
-type SignedIn = { readonly admin: Admin; readonly token: string; readonly expiresAt: number };
+const ownerOf = (credential: Credential): string =>
+  credential.kind === "token"
+    ? `token ${credential.token}`
+    : `operator ${JSON.stringify([credential.operator.issuer, credential.operator.subject])}`;
+
+type SignedIn = Found & { readonly admin: Admin };
 
 export type SignIns = {
-  /** Adds a sign-in. Resolves with the text for the cookie; undefined if the token does not belong to an admin. */
-  add(token: string): Promise<string | undefined>;
-  /** Resolves with the sign-in of a cookie, as long as its token is valid. */
+  /** Adds a sign-in. Resolves with the text for the cookie; undefined if the credential is not valid. */
+  add(credential: Credential): Promise<string | undefined>;
+  /** Resolves with the sign-in of a cookie, as long as its credential is valid. */
   find(cookie: string): Promise<SignedIn | undefined>;
   remove(cookie: string): Promise<void>;
 };
 
 type Deps = {
-  readonly access: Pick<AdminAccess, "byToken">;
+  /** Returns whose credential it is, and what that may do now; undefined if it is not valid. */
+  readonly adminOf: (credential: Credential) => Admin | undefined;
   readonly records: SignInRecords;
   /** Returns a text that nobody can guess. */
   readonly secret: () => string;
 };
 
-export function createSignIns({ access, records, secret }: Deps): SignIns {
+export function createSignIns({ adminOf, records, secret }: Deps): SignIns {
   const remove = async (cookie: string) => void (await records({ operation: "remove", key: digest(cookie) }));
   return {
-    async add(token) {
-      if (access.byToken(token) === undefined) return undefined;
+    async add(credential) {
+      if (adminOf(credential) === undefined) return undefined;
       const cookie = secret();
-      await records({ operation: "add", key: digest(cookie), token });
+      await records({ operation: "add", key: digest(cookie), credential });
       return cookie;
     },
     async find(cookie) {
       const found = await records({ operation: "find", key: digest(cookie) });
       if (found === undefined) return undefined;
-      const admin = access.byToken(found.token);
+      const admin = adminOf(found.credential);
       if (admin !== undefined) return { admin, ...found };
       await remove(cookie);
       return undefined;

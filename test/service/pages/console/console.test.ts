@@ -390,7 +390,7 @@ test("without the scopes, what is not allowed is disabled and says why", async (
   await screenshot("reader");
   await page.getByRole("link", { name: "Live" }).click();
   expect(await page.locator("nav [aria-current]").allTextContents()).toEqual(["Live"]);
-  await page.getByText("does not have the scope metrics").waitFor();
+  await page.getByText("do not have the scope metrics").waitFor();
 });
 
 test("the live page counts what happens, and shows the keys with their next step", async () => {

@@ -10,11 +10,11 @@ function setUp() {
   const tokens = new Set(["token", "other token"]);
   const admin = { name: "admin", scopes: new Set(SCOPES) };
   const signIns = createSignIns({
-    access: { byToken: (token) => (tokens.has(token) ? admin : undefined) },
+    adminOf: (credential) => (credential.kind === "token" && tokens.has(credential.token) ? admin : undefined),
     records: createSignInRecords(() => now),
     secret: () => `secret-${count++}`,
   });
-  const add = async (token = "token") => (await signIns.add(token)) ?? "";
+  const add = async (token = "token") => (await signIns.add({ kind: "token", token })) ?? "";
   return { signIns, tokens, add, wait: (ms: number) => (now += ms) };
 }
 

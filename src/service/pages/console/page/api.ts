@@ -54,6 +54,16 @@ const CODES: Readonly<Record<number, Code>> = {
   503: Code.Unavailable,
 };
 
+/** Returns what the provider is called by which operators sign in; undefined if they sign in with admin tokens. */
+export const providerTitle = async () =>
+  ((await own("GET", "/console/sign-in")) as { readonly provider?: string }).provider;
+
+/** Leads the browser to the provider. */
+export async function signInByProvider(): Promise<void> {
+  const { url } = (await own("POST", "/console/sign-in")) as { readonly url: string };
+  location.assign(url);
+}
+
 export const signIn = (token: string) => own("POST", "/console/session", { token }) as Promise<Me>;
 export const signOut = () => own("DELETE", "/console/session");
 export const live = () => own("GET", "/console/live").catch(fail) as Promise<Live>;
@@ -78,7 +88,7 @@ export function explain(error: unknown): { readonly title: string; readonly text
     case Code.PermissionDenied:
       return {
         title: "Not allowed",
-        text: "The admin token that you signed in with does not have the scope for this.",
+        text: "You do not have the scope for this.",
       };
     case Code.ResourceExhausted:
       return { title: "Too many attempts", text: "Wait a moment, then try again." };

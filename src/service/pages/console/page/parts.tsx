@@ -77,7 +77,7 @@ export function Hint({ title, text }: { readonly title: string; readonly text: s
 }
 
 export const Forbidden = ({ title, scope }: { readonly title: string; readonly scope: string }) => (
-  <Hint title={title} text={`Your admin token does not have the scope ${scope}.`} />
+  <Hint title={title} text={`You do not have the scope ${scope}.`} />
 );
 
 type HeadingsProps = { readonly names: readonly string[]; readonly children?: ComponentChildren };

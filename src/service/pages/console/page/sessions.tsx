@@ -136,9 +136,7 @@ function Heading({ subject, found, mayEnd, onEndAll, onExport, onForget }: Headi
           </button>
         )}
       </div>
-      {!mayEnd && (
-        <p class="soft">Sessions cannot be ended: your admin token does not have the scope sessions:revoke.</p>
-      )}
+      {!mayEnd && <p class="soft">Sessions cannot be ended: you do not have the scope sessions:revoke.</p>}
     </>
   );
 }

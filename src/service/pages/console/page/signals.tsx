@@ -125,7 +125,7 @@ function stateOf({ pausedBecause, failures }: Subscription): string {
 type ActionsProps = { readonly one: Subscription; readonly disabled: boolean; readonly act: TableProps["act"] };
 
 function Actions({ one: { subscriptionId, pausedBecause, endpoint }, disabled, act }: ActionsProps) {
-  const title = disabled ? "Your admin token does not have the scope signals:manage" : undefined;
+  const title = disabled ? "You do not have the scope signals:manage" : undefined;
   const given = { subscriptionId };
   const change = () =>
     act(async () => {
