@@ -9,12 +9,16 @@ type Limits = Required<Pick<Fault<Parts>, "reuseIntervalMs" | "env">>;
 /** The defaults of the service. A refresh may wait in it for at most a quarter of the reuse interval. */
 const DEFAULTS: Limits = { reuseIntervalMs: 10_000, env: {} };
 /**
- * The longest limits that the service takes. Beside other tests, requests wait for the processor, and so does this process, which may stop
- * Redis for longer than it means to.
+ * The longest limits that the service takes, and no refusals because of overload. Beside other tests, requests wait for the processor, and so
+ * does this process, which may stop Redis for longer than it means to; a service without its share of the processor refuses rightly. The long
+ * form keeps the defaults.
  */
 export const PATIENT: Limits = {
   reuseIntervalMs: 300_000,
-  env: { REQUEST_TIMEOUT: "600s", REDIS_COMMAND_TIMEOUT: "10s" },
+  env: {
+    ...{ REQUEST_TIMEOUT: "600s", REDIS_COMMAND_TIMEOUT: "10s" },
+    ...{ OVERLOAD_MAX_WAITING: "0", OVERLOAD_MAX_LOOP_DELAY: "0" },
+  },
 };
 const STOPS_MS = [500, 1_000, 1_500, 2_000];
 /**
