@@ -1,4 +1,5 @@
 import type { ConnectRouter } from "@connectrpc/connect";
+import { changedRouter } from "./router.ts";
 
 /** The size limit of messages without fields, in bytes. Such a message may still have fields that are ignored. */
 const MAX_EMPTY_BYTES = 512;
@@ -10,21 +11,8 @@ const MAX_SMALL_BYTES = 4096;
  * cheapest way to keep the service busy.
  */
 export function withSmallMessages(router: ConnectRouter, maxBodyBytes: number): ConnectRouter {
-  const small: ConnectRouter = {
-    handlers: router.handlers,
-    service(service, implementation, options) {
-      for (const method of service.methods) {
-        const call = implementation[method.localName as keyof typeof implementation];
-        small.rpc(method, call as Parameters<ConnectRouter["rpc"]>[1], options);
-      }
-      return small;
-    },
-    rpc(method, implementation, options) {
-      const maxBytes = method.input.fields.length === 0 ? MAX_EMPTY_BYTES : MAX_SMALL_BYTES;
-      const readMaxBytes = Math.min(maxBodyBytes, maxBytes);
-      router.rpc(method, implementation, { ...options, readMaxBytes });
-      return small;
-    },
-  };
-  return small;
+  return changedRouter(router, ({ input }, implementation, options) => {
+    const maxBytes = input.fields.length === 0 ? MAX_EMPTY_BYTES : MAX_SMALL_BYTES;
+    return { implementation, options: { ...options, readMaxBytes: Math.min(maxBodyBytes, maxBytes) } };
+  });
 }

@@ -28,7 +28,6 @@ import { proxyTrust } from "../../platform/net/proxy-trust.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
 import { acceptCompression, compressMinBytes, jsonOptions } from "../api/connect-options.ts";
 import { dropFarDeadline } from "../api/deadlines.ts";
-import { errorTranslation } from "../api/errors/connect-errors.ts";
 import { toOurError, withOurErrors } from "../api/errors/framework-errors.ts";
 import { apiErrorEncoder } from "../api/errors/oauth-errors.ts";
 import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
@@ -37,10 +36,10 @@ import { refuseUnknownEncoding } from "../api/gates/encodings.ts";
 import { type Gate, gatesInOrder } from "../api/gates/gate.ts";
 import { stallTolerances } from "../api/limits/overload.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
+import { withOutcomes } from "../api/outcomes.ts";
 import { contextOf, contextValuesOf, requestContextOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
-import { measure } from "../observability/measure.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../observability/telemetry/telemetry.ts";
 import type { OfferedService } from "./offered-service.ts";
@@ -91,14 +90,16 @@ type CallOptions = ReturnType<typeof callOptions>;
  */
 export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Handler {
   const { route, around = (api) => api } = parts;
-  const routes: ApiRoutes = (router) => {
-    for (const { register } of parts.services) register(router);
-    return router;
-  };
   const headersFor = headersOf(config);
   const headed = (handler: Handler) => withSecurityHeaders(headersFor, handler);
   const refuse = (otherwise: Responder) => headed(withNoStore(otherwise));
   const options = callOptions(config, deps, parts);
+  const outcomes = { metrics: deps.metrics, reports: { onBug: options.onBug, onUnavailable: deps.onUnavailable } };
+  const routes: ApiRoutes = (router) => {
+    const measured = withOutcomes(router, outcomes);
+    for (const { register } of parts.services) register(measured);
+    return measured;
+  };
   const connect = connectNodeAdapter({
     ...options,
     routes: (router) => withOurErrors(withProbes(routes(router), config, deps, parts), options.onBug),
@@ -181,9 +182,9 @@ function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { serv
   return router;
 }
 
-/** Returns the rules for every call, RPC or JSON: gates in order, then interceptors, each of which sees the errors of those after it. */
+/** Returns the rules for every call, RPC or JSON: the gates in order, then the interceptors that trace. */
 function callOptions(config: Config, deps: ApiDeps, { gates }: ApiParts) {
-  const { log, metrics, onUnavailable, telemetry } = deps;
+  const { log, telemetry } = deps;
   const onBug = (err: unknown, method?: string, values?: ContextValues) =>
     log.error({ event: "bug", err, method, ...contextOf(values)?.correlation() }, "bug");
   const trust = proxyTrust(config.trustProxy);
@@ -197,7 +198,7 @@ function callOptions(config: Config, deps: ApiDeps, { gates }: ApiParts) {
       const refused = refuseRpc(context);
       return refused instanceof Promise ? refused.then(throwError) : throwError(refused);
     },
-    interceptors: [...(telemetry?.interceptors ?? []), measure(metrics), errorTranslation({ onBug, onUnavailable })],
+    interceptors: [...(telemetry?.interceptors ?? [])],
     contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, trust, telemetry?.traceId)),
     jsonOptions,
     compressMinBytes,

@@ -13,6 +13,7 @@ import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/gates/c
 import { observeRefusals } from "../api/gates/observed-refusals.ts";
 import { validated } from "../api/gates/validation.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
+import { measureRefused } from "../api/outcomes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
 import type { Migration } from "../api/public/migration.ts";
 import {
@@ -23,7 +24,6 @@ import {
 } from "../api/public/oauth-service.ts";
 import { sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
-import { measureRefused } from "../observability/measure.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
 import { ERRORS, type ErrorCode } from "../session/errors.ts";

@@ -1,17 +1,9 @@
 /** Translates failures of the domain to the errors that RPC callers (and, through them, HTTP callers) see. No other module does. */
-import {
-  Code,
-  ConnectError,
-  type ContextValues,
-  type Interceptor,
-  type StreamRequest,
-  type UnaryRequest,
-} from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
 import { dpopChallenge } from "../../../verifier/dpop/proof.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
-import { contextOf } from "../request-context.ts";
 import { explainUnknownField } from "./unknown-field.ts";
 
 const RPC_CODES = {
@@ -157,6 +149,11 @@ export function faultOfCaller(error: unknown): ConnectError {
   return translate(raised, CODES_WHILE_READING.get(raised.code) ?? "E400_INVALID_REQUEST");
 }
 
+/** Returns the error for a call that Connect has aborted: its deadline has passed, or its caller has reset the stream. */
+export function aborted(error: ConnectError): ConnectError {
+  return translate(error, FRAMEWORK_CODES.get(error.code) ?? "E499_CANCELED");
+}
+
 function translate(error: ConnectError, code: ErrorCode): ConnectError {
   // Connect's text on a bad message is sent because it names the field. For other errors the text of docs/reference/errors.md is sent.
   const { rawMessage } = error;
@@ -165,71 +162,4 @@ function translate(error: ConnectError, code: ErrorCode): ConnectError {
   // gRPC prescribes this code if a method takes one message and another number is sent (statuscodes.md).
   const rpcCode = code === "E400_INVALID_REQUEST" && error.code === Code.Unimplemented ? error.code : undefined;
   return build(code, message, HEADERS[code], error, [], rpcCode);
-}
-
-/** Receives the failures that need an operator or a fix. */
-export type FailureReports = {
-  readonly onBug: (error: unknown, method: string, values?: ContextValues) => void;
-  readonly onUnavailable: (error: StoreUnavailable) => void;
-};
-
-/**
- * Translates every error of the later interceptors and handlers to one with a code of docs/reference/errors.md. The place where an error is raised
- * decides whose fault it is, because Connect raises errors of callers with the same codes as bugs.
- */
-export function errorTranslation({ onBug, onUnavailable }: FailureReports): Interceptor {
-  const translateOf = (request: UnaryRequest | StreamRequest, error: unknown) => {
-    if (error instanceof StoreUnavailable && !(error instanceof StoreBusy)) onUnavailable(error);
-    // If the error has a code of docs/reference/errors.md already, `request.signal` is not read: the first read creates the signal, which takes as
-    // long as a small request.
-    if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
-    // Connect has aborted the call: its deadline has passed, or its caller has reset the stream.
-    if (error instanceof ConnectError && error === request.signal.reason) {
-      return translate(error, FRAMEWORK_CODES.get(error.code) ?? "E499_CANCELED");
-    }
-    return toConnectError(error, (bug) => onBug(bug, request.method.name, request.contextValues));
-  };
-  return (next) => async (request) => {
-    const context = contextOf(request.contextValues);
-    if (context !== undefined) context.isReading = false;
-    try {
-      const response = await next(request.stream ? { ...request, message: fromCaller(request.message) } : request);
-      if (!response.stream) return response;
-      return { ...response, message: translated(response.message, (error) => translateOf(request, error)) };
-    } catch (error) {
-      throw translateOf(request, error);
-    }
-  };
-}
-
-/** Yields the messages of a streamed request. Errors while reading them are the caller's. */
-async function* fromCaller<T>(messages: AsyncIterable<T>) {
-  const iterator = messages[Symbol.asyncIterator]();
-  try {
-    for (let next = await read(iterator); !next.done; next = await read(iterator)) yield next.value;
-  } finally {
-    await iterator.return?.();
-  }
-}
-
-async function read<T>(messages: AsyncIterator<T>): Promise<IteratorResult<T>> {
-  try {
-    return await messages.next();
-  } catch (error) {
-    throw faultOfCaller(error);
-  }
-}
-
-async function* translated<T>(messages: AsyncIterable<T>, translate: (error: unknown) => ConnectError) {
-  let isBeingSent = false;
-  try {
-    for await (const message of messages) {
-      isBeingSent = true;
-      yield message;
-      isBeingSent = false;
-    }
-  } catch (error) {
-    // The error was raised while a message was sent, which means that the caller has disconnected.
-    throw isBeingSent ? SHARED_ERRORS.canceled : translate(error);
-  }
 }

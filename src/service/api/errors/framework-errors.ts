@@ -17,8 +17,9 @@ import {
 } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import type { FailureReports } from "../outcomes.ts";
 import { contextOf } from "../request-context.ts";
-import { errorCodeOf, type FailureReports, faultOfCaller, toConnectError } from "./connect-errors.ts";
+import { errorCodeOf, faultOfCaller, toConnectError } from "./connect-errors.ts";
 import { failedCall, only, refusedCall } from "./refused-calls.ts";
 
 type Translate = (error: ConnectError | undefined) => ConnectError | undefined;

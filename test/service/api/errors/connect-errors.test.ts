@@ -1,8 +1,7 @@
-import { Code, ConnectError, createContextValues, type UnaryRequest } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import {
   errorCodeOf,
-  errorTranslation,
   faultOfCaller,
   rateLimited,
   SHARED_ERRORS,
@@ -101,16 +100,4 @@ describe("an error while the message is read is the caller's, by where it was ra
   test("what has no code at all", () => {
     expect(errorCodeOf(faultOfCaller(new TypeError("of the library")))).toBe("E400_INVALID_REQUEST");
   });
-});
-
-test.each([
-  ["its caller has reset the stream", Code.Internal, "E499_CANCELED"],
-  ["its deadline has passed", Code.DeadlineExceeded, "E504_DEADLINE_EXCEEDED"],
-])("a call that fails since %s is no bug, whatever the code", async (_, code, expected) => {
-  const reason = new ConnectError("http/2 stream closed", code);
-  const onBug = (bug: unknown) => expect.unreachable(String(bug));
-  const interceptor = errorTranslation({ onBug, onUnavailable: onBug });
-  const request = { signal: AbortSignal.abort(reason), contextValues: createContextValues(), stream: false };
-  const failed = interceptor(() => Promise.reject(reason))(request as unknown as UnaryRequest);
-  expect(errorCodeOf((await failed.catch((error: unknown) => error)) as ConnectError)).toBe(expected);
 });

@@ -11,29 +11,31 @@ import {
 import { SessionAdminServiceRules } from "../../../../gen/auth/admin/v1/session_admin_rules.ts";
 import { ErrorDetailSchema, SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../../../gen/auth/v1/session_rules.ts";
-import { errorTranslation } from "../../../../src/service/api/errors/connect-errors.ts";
 import { validated } from "../../../../src/service/api/gates/validation.ts";
+import { withOutcomes } from "../../../../src/service/api/outcomes.ts";
 
 const failures: unknown[] = [];
-const translation = errorTranslation({ onBug: (bug) => failures.push(bug), onUnavailable: (e) => failures.push(e) });
-const transport = createRouterTransport(
-  (router) => {
-    const adminHandlers = {
-      createSession: () => ({}),
-      elevateSession: () => ({}),
-      listSessions: () => ({}),
-      getSession: () => ({}),
-      introspectToken: () => ({}),
-      async *watchRevocations() {
-        yield {};
-      },
-    };
-    router.service(SessionAdminService, validated(SessionAdminService, SessionAdminServiceRules, adminHandlers));
-    const handlers = { listSessions: () => ({}), revokeSession: () => ({}), refresh: () => ({}) };
-    router.service(SessionService, validated(SessionService, SessionServiceRules, handlers));
-  },
-  { router: { interceptors: [translation] } },
-);
+const fail = (failure: unknown) => void failures.push(failure);
+const outcomes = {
+  metrics: { handled() {}, streamOpened() {}, streamClosed() {} },
+  reports: { onBug: fail, onUnavailable: fail },
+};
+const transport = createRouterTransport((plain) => {
+  const router = withOutcomes(plain, outcomes);
+  const adminHandlers = {
+    createSession: () => ({}),
+    elevateSession: () => ({}),
+    listSessions: () => ({}),
+    getSession: () => ({}),
+    introspectToken: () => ({}),
+    async *watchRevocations() {
+      yield {};
+    },
+  };
+  router.service(SessionAdminService, validated(SessionAdminService, SessionAdminServiceRules, adminHandlers));
+  const handlers = { listSessions: () => ({}), revokeSession: () => ({}), refresh: () => ({}) };
+  router.service(SessionService, validated(SessionService, SessionServiceRules, handlers));
+});
 const admin = createClient(SessionAdminService, transport);
 const sessions = createClient(SessionService, transport);
 
