@@ -2,11 +2,11 @@
 import { cors as connectCors, type Transport } from "@connectrpc/connect";
 import { createHttpHandler, type NodeHandler, problemEncoder, protobufCodec } from "connect-http-routes";
 import type { Taken } from "../platform/files/follow.ts";
-import { withOneHost } from "../platform/listener/authority.ts";
 import { readCertificate } from "../platform/listener/certificate-files.ts";
 import { withCors } from "../platform/listener/cors.ts";
 import { type Handler, type Responder, respond } from "../platform/listener/exchange.ts";
-import { healthz, type Page, type Render, withPages } from "../platform/listener/pages.ts";
+import { withOneHost, withPages } from "../platform/listener/layers.ts";
+import { healthz, type Page, type Render } from "../platform/listener/pages.ts";
 import { resources } from "../platform/listener/resources.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { loadContract } from "./descriptors.ts";

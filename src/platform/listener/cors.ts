@@ -1,7 +1,7 @@
 /** CORS with credentials, for exactly the configured origins (Fetch standard, section 3.3). */
 import { cors } from "@connectrpc/connect";
 import { type Handler, type Request, type Response, respond } from "./exchange.ts";
-import type { SecurityHeaders } from "./security-headers.ts";
+import type { SecurityHeaders } from "./layers.ts";
 
 const METHODS = [...cors.allowedMethods, "DELETE"];
 /** The request headers that this service reads. A preflight request for none, or for too many, gets these. */

@@ -2,7 +2,10 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
-export type Request = IncomingMessage | Http2ServerRequest;
+/** How long a request may have waited until its connection was accepted and read, in ms (late-connections.ts). Absent if it was not long. */
+export const WAITED_MS = Symbol("waited");
+
+export type Request = (IncomingMessage | Http2ServerRequest) & { [WAITED_MS]?: number };
 export type Response = ServerResponse | Http2ServerResponse;
 export type Handler = (request: Request, response: Response) => void;
 
@@ -28,9 +31,3 @@ export function respond(
 
 /** Returns the handler of a request, or undefined if the next route must handle it. */
 export type Route = (request: Request) => Handler | undefined;
-
-/** @param wrap wraps the handlers of `route`; requests for `next` do not pass through it */
-export function withRoute(route: Route, wrap: (handler: Handler) => Handler, next: Handler): Handler {
-  const ownHandler = wrap((request, response) => route(request)?.(request, response));
-  return (request, response) => (route(request) === undefined ? next : ownHandler)(request, response);
-}

@@ -9,17 +9,10 @@
  */
 import { connect, type Server, type Socket } from "node:net";
 import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
-import type { Request } from "./exchange.ts";
+import { type Request, WAITED_MS } from "./exchange.ts";
 
 /** A connection counts as not delayed if it waited for less than this fraction of the allowed time. */
 const PROMPT_PART = 1 / 4;
-
-const waits = new WeakMap<Request, number>();
-
-/** Returns how long a request may have waited until its connection was accepted and read, in ms; 0 if it did not wait for long. */
-export function waitOf(request: Request): number {
-  return waits.get(request) ?? 0;
-}
 
 /**
  * Connects to a listener, which accepts this connection like any other.
@@ -91,7 +84,7 @@ export class LateConnections {
   #stall: Stall | undefined;
   #endOwn = () => {};
   /** The connections whose first request may be old, by the client's address and port. */
-  readonly #waited = new Map<string, Waited>();
+  readonly waited = new Map<string, Waited>();
 
   constructor(deps: Deps) {
     this.#deps = { turns: turnsOfProcess, afterPoll: setImmediate, ...deps };
@@ -139,29 +132,28 @@ export class LateConnections {
     const { turns, maxWaitMs, afterPoll } = this.#deps;
     const client = clientOf(socket);
     const waited = { sinceMs, untilMs: Number.POSITIVE_INFINITY };
-    this.#waited.set(client, waited);
-    socket.once("close", () => this.#waited.delete(client));
+    this.waited.set(client, waited);
+    socket.once("close", () => this.waited.delete(client));
     const waitedMs = turns.behindMs(sinceMs);
     // The event loop reads the bytes that arrived with a connection in the poll after the one that accepted it.
     afterPoll(() =>
       afterPoll(() => {
         if (waitedMs > maxWaitMs) waited.untilMs = sinceMs + waitedMs + maxWaitMs;
-        else this.#waited.delete(client);
+        else this.waited.delete(client);
       }),
     );
   }
 
   /** Records how long a request may have waited. */
   take(request: Request): void {
-    if (this.#waited.size === 0) return;
     const client = clientOf(request.socket);
-    const waited = this.#waited.get(client);
+    const waited = this.waited.get(client);
     if (waited === undefined) return;
     const { turns, afterPoll } = this.#deps;
     const { sinceMs, untilMs } = waited;
-    if (turns.behindMs(untilMs) <= 0) waits.set(request, turns.behindMs(sinceMs));
+    if (turns.behindMs(untilMs) <= 0) request[WAITED_MS] = turns.behindMs(sinceMs);
     // Later requests did not wait with the connection, except for HTTP/2 streams that are read in the same poll.
-    const forget = () => this.#waited.delete(client);
+    const forget = () => this.waited.delete(client);
     if ("stream" in request) afterPoll(forget);
     else forget();
   }

@@ -57,7 +57,7 @@ export async function openListener(
   let handler: Handler | undefined;
   let waiting: { readonly socket: Socket; readonly sinceMs: number }[] = [];
   const handle = (request: Request, response: Response) => {
-    late.take(request);
+    if (late.waited.size > 0) late.take(request);
     try {
       handler?.(request, response);
     } catch (error) {

@@ -1,9 +1,8 @@
 /** Serves the few plain pages of a listener: exact paths, GET and HEAD, no framework. */
 import { constants } from "node:http2";
 import { patientTimeout } from "../clock/after-reading.ts";
-import { type Handler, type Request, type Response, respond, type WritableResponse } from "./exchange.ts";
+import { type Request, type Response, respond, type WritableResponse } from "./exchange.ts";
 import { WRITE_TIMEOUT_MS } from "./limits.ts";
-import type { SecurityHeaders } from "./security-headers.ts";
 
 export type Page = {
   readonly status: number;
@@ -16,28 +15,8 @@ export type Page = {
 };
 
 export type Render = (request: Request) => Page | Promise<Page>;
-/** The pages by their paths. A text is an alias: the path that `next` serves in place of this one, without a query. */
-type Pages = ReadonlyMap<string, Render | string>;
-
-export function withPages(pages: Pages, headersFor: SecurityHeaders, next: Handler): Handler {
-  return (request: Request, response: Response) => {
-    const { url = "" } = request;
-    const query = url.indexOf("?");
-    const page = pages.get(query < 0 ? url : url.slice(0, query));
-    if (page === undefined) return next(request, response);
-    if (typeof page === "string") {
-      request.url = page;
-      return next(request, response);
-    }
-    for (const [name, value] of headersFor(request)) response.setHeader(name, value);
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      return respond(response, request.method === "OPTIONS" ? 204 : 405, { allow: "GET, HEAD, OPTIONS" });
-    }
-    send(page, request, response).catch(() => response.destroy());
-  };
-}
-
-async function send(render: Render, request: Request, response: Response) {
+/** Sends a page to one request. */
+export async function sendPage(render: Render, request: Request, response: Response) {
   const page = await render(request);
   if (page.onClosed !== undefined) response.once("close", page.onClosed);
   const headers = {

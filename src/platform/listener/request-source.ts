@@ -5,7 +5,6 @@ import { entryAt, forwardedClient, type ProxyTrust } from "../net/proxy-trust.ts
 import { clientCertificateOf, type PeerCertificate } from "./client-certificate.ts";
 import type { Request } from "./exchange.ts";
 import { noteFruitless } from "./fruitless.ts";
-import { waitOf } from "./late-connections.ts";
 import { type Output, outputOf } from "./output.ts";
 
 const REQUEST_ID = /^([\w.:+/=-]{1,64})$/;
@@ -45,11 +44,6 @@ export class NodeRequestSource {
   /** Returns the header as it was sent: Node reads bytes that are not ASCII as characters of Latin-1. */
   userAgent(): string | undefined {
     return this.#request.headers["user-agent"];
-  }
-
-  /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
-  waitMs(): number {
-    return waitOf(this.#request);
   }
 
   /** Returns the ids for the log: `X-Request-Id`, or an id that is created on first use, and the trace of the request. */

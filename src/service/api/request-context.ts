@@ -1,5 +1,5 @@
 /** The facts about a request beyond its message: where it comes from, and which admin makes it. */
-import { type ContextKey, type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { ContextKey, ContextValues, HandlerContext } from "@connectrpc/connect";
 import type { Correlation, Requester } from "../session/audit.ts";
 import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
 
@@ -17,8 +17,6 @@ interface RequestSource {
   address(): string | undefined;
   userAgent(): string | undefined;
   certificate(): ClientCertificate | undefined;
-  /** Returns how long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
-  waitMs(): number;
   correlation(): Correlation;
   /** Returns an output for messages of a stream, once Connect has sent the first; undefined if the connection allows no direct writes. */
   output(): StreamOutput | undefined;
@@ -28,22 +26,36 @@ interface RequestSource {
   abort(): void;
 }
 
-/** The context of a request. The functions of the domain take it as their `Requester`: who makes the request, for the audit log. */
-class RequestContext implements Requester {
-  readonly source: RequestSource;
+/**
+ * The context of a request, which is also the context values of its call. The functions of the domain take it as their `Requester`: who
+ * makes the request, for the audit log. The source is opened on its first use: a refresh that succeeds needs nothing of it.
+ */
+export class RequestContext implements Requester, ContextValues {
+  /** How long the request and its connection may have waited in this process, in ms; 0 if that was not long. */
+  readonly waitMs: number;
   /** The caller of an admin RPC, once it is authenticated. */
   admin: AdminCaller | undefined;
   /** What a call of the public API has presented, once it is authenticated (public/credentials.ts). */
   credential: { readonly ok: true } | undefined;
   /**
    * Whether the message of the call is being read. Connect raises errors of a message with the same codes as errors of the service. An error
-   * that is raised after the gates and before the first interceptor is an error of the message, because only the message is read in
-   * between. The messages of a stream are read by the handler itself.
+   * that is raised after the gates and before the implementation is an error of the message, because only the message is read in between.
+   * The messages of a stream are read by the implementation itself.
    */
   isReading = false;
+  readonly #open: () => RequestSource;
+  #source: RequestSource | undefined;
+  /** The values that others keep with a call, such as its span. */
+  #values: Map<symbol, unknown> | undefined;
 
-  constructor(source: RequestSource) {
-    this.source = source;
+  constructor(open: () => RequestSource, waitMs = 0) {
+    this.#open = open;
+    this.waitMs = waitMs;
+  }
+
+  get source(): RequestSource {
+    this.#source ??= this.#open();
+    return this.#source;
   }
 
   address(): string | undefined {
@@ -61,53 +73,30 @@ class RequestContext implements Requester {
   get adminName(): string | undefined {
     return this.admin?.name;
   }
-}
-
-const key = createContextKey<RequestContext | undefined>(undefined, { description: "request context" });
-
-/** The context values of one call: about five, for which a list is faster than a map. connect-es would create three functions per call. */
-class CallValues implements ContextValues {
-  readonly #ids: symbol[] = [];
-  readonly #values: unknown[] = [];
 
   get<T>({ id, defaultValue }: ContextKey<T>): T {
-    const at = this.#ids.indexOf(id);
-    return at < 0 ? defaultValue : (this.#values[at] as T);
+    return this.#values?.has(id) ? (this.#values.get(id) as T) : defaultValue;
   }
 
   set<T>({ id }: ContextKey<T>, value: T): this {
-    const at = this.#ids.indexOf(id);
-    if (at >= 0) this.#values[at] = value;
-    else {
-      this.#ids.push(id);
-      this.#values.push(value);
-    }
+    this.#values ??= new Map();
+    this.#values.set(id, value);
     return this;
   }
 
   delete({ id }: ContextKey<unknown>): this {
-    const at = this.#ids.indexOf(id);
-    if (at >= 0) {
-      this.#ids.splice(at, 1);
-      this.#values.splice(at, 1);
-    }
+    this.#values?.delete(id);
     return this;
   }
 }
 
-export function contextValuesOf(source: RequestSource): ContextValues {
-  return new CallValues().set(key, new RequestContext(source));
-}
-
 /** Returns the context of a request; undefined if it did not come through a listener. */
 export function contextOf(values: ContextValues | undefined): RequestContext | undefined {
-  return values?.get(key);
+  return values instanceof RequestContext ? values : undefined;
 }
 
-/** @throws Error if a call did not come through a listener, which uses `contextValuesOf` */
+/** @throws Error if a call did not come through a listener, which makes a `RequestContext` */
 export function requestContextOf({ values }: Pick<HandlerContext, "values">): RequestContext {
-  const request = values.get(key);
-  // A request context has no shared default, because one request would then see the admin of another.
-  if (request === undefined) throw new Error("the call has no request context");
-  return request;
+  if (values instanceof RequestContext) return values;
+  throw new Error("the call has no request context");
 }

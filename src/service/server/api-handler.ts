@@ -4,7 +4,6 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createHttpHandler, createUnaryHandler } from "connect-http-routes";
 import { addHealth, Health } from "../../connect-grpc-health/index.ts";
 import { addReflection } from "../../connect-grpc-reflection/index.ts";
-import { withAuthority, withOneHost } from "../../platform/listener/authority.ts";
 import { withCors } from "../../platform/listener/cors.ts";
 import {
   type Handler,
@@ -12,18 +11,22 @@ import {
   type Responder,
   type Response,
   type Route,
+  WAITED_MS,
   type WritableResponse,
-  withRoute,
 } from "../../platform/listener/exchange.ts";
-import { keepOutput } from "../../platform/listener/output.ts";
-import { healthz, publicJson, type Render, readyz, withPages } from "../../platform/listener/pages.ts";
-import { NodeRequestSource } from "../../platform/listener/request-source.ts";
 import {
   type SecurityHeaders,
   securityHeaders,
+  withAuthority,
   withNoStore,
+  withOneHost,
+  withPages,
+  withRoute,
   withSecurityHeaders,
-} from "../../platform/listener/security-headers.ts";
+} from "../../platform/listener/layers.ts";
+import { keepOutput } from "../../platform/listener/output.ts";
+import { healthz, publicJson, type Render, readyz } from "../../platform/listener/pages.ts";
+import { NodeRequestSource } from "../../platform/listener/request-source.ts";
 import { proxyTrust } from "../../platform/net/proxy-trust.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
 import { acceptCompression, compressMinBytes, jsonOptions } from "../api/connect-options.ts";
@@ -37,7 +40,7 @@ import { type Gate, gatesInOrder } from "../api/gates/gate.ts";
 import { stallTolerances } from "../api/limits/overload.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
 import { withOutcomes } from "../api/outcomes.ts";
-import { contextOf, contextValuesOf, requestContextOf } from "../api/request-context.ts";
+import { contextOf, RequestContext, requestContextOf } from "../api/request-context.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
@@ -199,7 +202,8 @@ function callOptions(config: Config, deps: ApiDeps, { gates }: ApiParts) {
       return refused instanceof Promise ? refused.then(throwError) : throwError(refused);
     },
     interceptors: [...(telemetry?.interceptors ?? [])],
-    contextValues: (request: Request) => contextValuesOf(new NodeRequestSource(request, trust, telemetry?.traceId)),
+    contextValues: (request: Request) =>
+      new RequestContext(() => new NodeRequestSource(request, trust, telemetry?.traceId), request[WAITED_MS]),
     jsonOptions,
     compressMinBytes,
     readMaxBytes: config.maxBodyBytes,

@@ -4,8 +4,8 @@ import type { Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import { Turns, turns } from "../../../src/platform/clock/turns.ts";
-import type { Request } from "../../../src/platform/listener/exchange.ts";
-import { LateConnections, waitOf } from "../../../src/platform/listener/late-connections.ts";
+import { type Request, WAITED_MS } from "../../../src/platform/listener/exchange.ts";
+import { LateConnections } from "../../../src/platform/listener/late-connections.ts";
 import { type Listener, openListener } from "../../../src/platform/listener/listener.ts";
 
 const MAX_WAIT_MS = 400;
@@ -47,7 +47,7 @@ async function listen() {
   listener = await openListener("test", "127.0.0.1", 0, { limits: { maxWaitMs: MAX_WAIT_MS } });
   const serve = () =>
     listener?.serve((request, response) => {
-      waits.set(request.url ?? "", waitOf(request));
+      waits.set(request.url ?? "", request[WAITED_MS] ?? 0);
       response.end("x");
     });
   const { port } = listener;
@@ -116,7 +116,7 @@ function stalled() {
     late.accept(socket);
     const request = { socket } as unknown as Request;
     late.take(request);
-    return waitOf(request);
+    return request[WAITED_MS] ?? 0;
   };
   return { state, accepted };
 }

@@ -3,7 +3,7 @@ import { type ClientHttp2Stream, connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { respond } from "../../../src/platform/listener/exchange.ts";
-import { withPages } from "../../../src/platform/listener/pages.ts";
+import { withPages } from "../../../src/platform/listener/layers.ts";
 import { createMetrics } from "../../../src/service/observability/metrics.ts";
 import { metricsPage } from "../../../src/service/server/metrics-page.ts";
 import { until } from "../../support/until.ts";

@@ -34,7 +34,7 @@ export function admissionControl(accept: () => boolean, tolerances: CallToleranc
   return (context) => {
     const { method } = context;
     if (method.parent.typeName === Health.typeName) return undefined;
-    const waitMs = requestContextOf(context).source.waitMs();
+    const { waitMs } = requestContextOf(context);
     // The tolerances do not apply to streams, which continue to do work long after their request was sent.
     if (waitMs > 0 && method.methodKind === "unary") {
       const isRotation = ROTATIONS.has(method.name);

@@ -4,7 +4,7 @@ import { createHandlerContext } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { SessionAdminService, WatchRevocationsRequestSchema } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { watchRevocations } from "../../../../src/service/api/admin/watch-revocations.ts";
-import { contextValuesOf, requestContextOf } from "../../../../src/service/api/request-context.ts";
+import { RequestContext, requestContextOf } from "../../../../src/service/api/request-context.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 
 const BATCH = {
@@ -24,14 +24,13 @@ function openContext() {
       address: () => undefined,
       userAgent: () => undefined,
       certificate: () => undefined,
-      waitMs: () => 0,
     },
     ...{ correlation: () => ({ requestId: "a" }), output: () => undefined, noteFruitless() {}, abort() {} },
   };
   return createHandlerContext({
     ...{ service: SessionAdminService, method: SessionAdminService.method.watchRevocations },
     ...{ protocolName: "connect", requestMethod: "POST", url: "https://auth.example/" },
-    contextValues: contextValuesOf(source),
+    contextValues: new RequestContext(() => source),
   });
 }
 

@@ -6,8 +6,8 @@ import type { Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TURN_MS, Turns } from "../../../../src/platform/clock/turns.ts";
-import type { Request } from "../../../../src/platform/listener/exchange.ts";
-import { LateConnections, waitOf } from "../../../../src/platform/listener/late-connections.ts";
+import { type Request, WAITED_MS } from "../../../../src/platform/listener/exchange.ts";
+import { LateConnections } from "../../../../src/platform/listener/late-connections.ts";
 import { createStallGuard, stallTolerances } from "../../../../src/service/api/limits/overload.ts";
 import { Loop } from "../../../platform/clock/loop.ts";
 
@@ -75,7 +75,7 @@ function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) 
     handled.push({
       ...one,
       handledMs: loop.nowMs,
-      isRefused: waitOf(request) > TOLERANCE_MS || guard.mayBeTooOld("rotationMs"),
+      isRefused: (request[WAITED_MS] ?? 0) > TOLERANCE_MS || guard.mayBeTooOld("rotationMs"),
     });
   };
   while (left.length > 0) {
