@@ -24,7 +24,7 @@ import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { STRICT_JSON } from "../api/connect-options.ts";
 import { errorBodyOf, isOAuthPath } from "../api/errors/oauth-errors.ts";
 import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
-import { crossSiteDefence, PASS_ON_HOST } from "../api/gates/cross-site.ts";
+import { crossSiteDefence, PASS_ON_HOST } from "../api/gates/gates.ts";
 import { createRateLimit } from "../api/limits/rate-limit.ts";
 import { createReceiverLimits } from "../api/limits/receiver-limits.ts";
 import { MAX_OAUTH_REQUEST_BYTES } from "../api/public/oauth-service.ts";

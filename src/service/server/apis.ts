@@ -1,6 +1,6 @@
 /** Creates both APIs over the same store, tokens, limits and audit. */
 
-import { steadyClock } from "../../platform/clock/steady.ts";
+import { steadyClock } from "../../platform/clock/turns.ts";
 import type { Handler } from "../../platform/listener/exchange.ts";
 import { checkAtIntervals } from "../../platform/listener/recent-check.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";

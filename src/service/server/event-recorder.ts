@@ -1,4 +1,4 @@
-import { steadyClock } from "../../platform/clock/steady.ts";
+import { steadyClock } from "../../platform/clock/turns.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Audit } from "../session/audit.ts";

@@ -1,6 +1,5 @@
 import { processorTime } from "../../platform/clock/processor-time.ts";
-import { steadyClock } from "../../platform/clock/steady.ts";
-import { turns } from "../../platform/clock/turns.ts";
+import { steadyClock, turns } from "../../platform/clock/turns.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";

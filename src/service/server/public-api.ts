@@ -9,7 +9,7 @@ import { publicJson } from "../../platform/listener/pages.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
 import { jsonOptions } from "../api/connect-options.ts";
 import { errorBodyOf, METADATA_PATH } from "../api/errors/oauth-errors.ts";
-import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/gates/cross-site.ts";
+import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/gates/gates.ts";
 import { observeRefusals } from "../api/gates/observed-refusals.ts";
 import { validated } from "../api/gates/validation.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";

@@ -1,8 +1,7 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from "node:crypto";
 import type { SigningKey, SigningKeys } from "./access-token.ts";
-import { createMac } from "./hmac.ts";
 import { createSignatureCheck, createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
-import { MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
+import { createMac, MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";
 import { type Jwk, KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKey } from "./ring.ts";
 import { CHALLENGE_MAC_AT, DEVICE_COOKIE_MAC_AT } from "./sealed.ts";
 

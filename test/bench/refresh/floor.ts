@@ -14,7 +14,7 @@ import type { SessionId } from "../../../src/service/session/model.ts";
 import { TAGS, tagOfSession } from "../../../src/service/store/redis/partitions.ts";
 import { decodeRotation, decodeSession, nonceWords } from "../../../src/service/store/redis/record.ts";
 import { loadScripts } from "../../../src/service/store/redis/scripts.ts";
-import { createMac } from "../../../src/service/tokens/hmac.ts";
+import { createMac } from "../../../src/service/tokens/refresh-token.ts";
 import { parseRing } from "../../../src/service/tokens/ring.ts";
 
 const { REDIS_PORT, KEYS_FILE = "", REUSE_INTERVAL = "0", ISSUER } = process.env;

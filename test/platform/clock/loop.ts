@@ -2,7 +2,7 @@
  * A model of Node's event loop with three phases: timers, a poll that reads arrived data, and callbacks after the poll. The test moves
  * its clock.
  */
-import type { SteadyClock } from "../../../src/platform/clock/steady.ts";
+import type { SteadyClock } from "../../../src/platform/clock/turns.ts";
 
 export class Loop {
   nowMs = 0;

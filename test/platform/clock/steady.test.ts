@@ -1,6 +1,6 @@
 /** The steady clock on a simulated machine that sleeps whenever the test wants it to. */
 import { expect, test } from "vitest";
-import { createSteadyClock } from "../../../src/platform/clock/steady.ts";
+import { createSteadyClock } from "../../../src/platform/clock/turns.ts";
 
 /** Returns a machine whose two clocks began at different moments. */
 function machine() {

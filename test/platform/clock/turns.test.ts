@@ -3,8 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { afterReading, patientTimeout } from "../../../src/platform/clock/after-reading.ts";
-import { steadyClock } from "../../../src/platform/clock/steady.ts";
-import { TURN_MS, Turns } from "../../../src/platform/clock/turns.ts";
+import { steadyClock, TURN_MS, Turns } from "../../../src/platform/clock/turns.ts";
 import { Loop } from "./loop.ts";
 
 const cleanUp: (() => void)[] = [];

@@ -1,6 +1,6 @@
 /** Signals from each of the stores to a receiver that is a third-party library. */
 import { expect, test } from "vitest";
-import { steadyClock } from "../../../src/platform/clock/steady.ts";
+import { steadyClock } from "../../../src/platform/clock/turns.ts";
 import { systemClock, wallMs } from "../../../src/service/session/time.ts";
 import { startDelivery } from "../../../src/service/signals/delivery/start.ts";
 import { createSender } from "../../../src/service/signals/send/sender.ts";

@@ -5,10 +5,9 @@ import { parseSessionId, type SessionId } from "../../../src/service/session/mod
 import type { RefreshToken } from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { generateMacKey } from "../../../src/service/tokens/generate-key.ts";
-import { createMac } from "../../../src/service/tokens/hmac.ts";
 import { readyKeys } from "../../../src/service/tokens/keys.ts";
 import { createRandom, systemEntropy } from "../../../src/service/tokens/random.ts";
-import { createRefreshTokens, decodeRefreshToken } from "../../../src/service/tokens/refresh-token.ts";
+import { createMac, createRefreshTokens, decodeRefreshToken } from "../../../src/service/tokens/refresh-token.ts";
 import { NOW, SID, someKeys } from "../../support/tokens.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });

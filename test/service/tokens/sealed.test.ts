@@ -4,10 +4,9 @@ import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { generateMacKey } from "../../../src/service/tokens/generate-key.ts";
-import { createMac } from "../../../src/service/tokens/hmac.ts";
 import { readyKeys } from "../../../src/service/tokens/keys.ts";
 import { systemEntropy } from "../../../src/service/tokens/random.ts";
-import { createRefreshTokens } from "../../../src/service/tokens/refresh-token.ts";
+import { createMac, createRefreshTokens } from "../../../src/service/tokens/refresh-token.ts";
 import { createDeviceChallenges, createDeviceCookies, createProofNonces } from "../../../src/service/tokens/sealed.ts";
 import { NOW, SID, someKeys } from "../../support/tokens.ts";
 

@@ -3,7 +3,7 @@ import type { AdminAccess } from "../../session/admin/access.ts";
 import { ServiceError } from "../../session/errors.ts";
 import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";
-import type { Gate } from "../gates/gate.ts";
+import type { Gate } from "../gates/gates.ts";
 import { type RefusalDeps, refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import {

@@ -8,7 +8,7 @@ import type { AccessTokens, PeekableRateLimit } from "../../session/ports.ts";
 import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
 import { refuseOverLimit } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import type { Gate } from "../gates/gate.ts";
+import type { Gate } from "../gates/gates.ts";
 import type { ReportRefusal } from "../gates/observed-refusals.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { DeviceCookie } from "./device-cookie-headers.ts";

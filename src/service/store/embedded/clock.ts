@@ -8,7 +8,7 @@
 import { readFileSync } from "node:fs";
 import { uptime } from "node:os";
 import type { DatabaseSync } from "node:sqlite";
-import { steadyClock } from "../../../platform/clock/steady.ts";
+import { steadyClock } from "../../../platform/clock/turns.ts";
 import type { Clock } from "../../session/ports.ts";
 import { type StoreMs, toStoreTime, type WallClock, type WallMs } from "../../session/time.ts";
 

@@ -3,8 +3,7 @@
  * before anything else is sent, and every two seconds, so that a changed policy or permission is noticed.
  */
 
-import { steadyClock } from "../../../platform/clock/steady.ts";
-import { turns } from "../../../platform/clock/turns.ts";
+import { steadyClock, turns } from "../../../platform/clock/turns.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { Clocks, type NodeClock, type Window } from "./clocks.ts";
