@@ -16,7 +16,7 @@ export type FailureReports = {
   readonly onUnavailable: (error: StoreUnavailable) => void;
 };
 
-export type CallMetrics = {
+type CallMetrics = {
   /** Records the end of a call. A unary call ends with its response, a stream with its last message. */
   handled(method: string, code: string, seconds: number): void;
   streamOpened(method: string): void;
