@@ -13,6 +13,6 @@ export {
   resolveFieldPath,
   TEXT_MESSAGES,
 } from "./routes/field-path.ts";
-export type { Route, RouteTable } from "./routes/model.ts";
+export type { EntityTags, MultiSegmentDecoding, Route, RouteTable } from "./routes/model.ts";
 export { describeRoutes, errorsAmong, type Problem, type RouteOptions } from "./routes/rules.ts";
 export type { Variable } from "./routes/template.ts";

@@ -5,7 +5,7 @@ import type { Schema } from "./well-known.ts";
 /** The media types other than JSON that the runtime is configured with (`codecs`, `formPosts`). */
 export type MediaTypes = readonly string[];
 
-const FORM = "application/x-www-form-urlencoded";
+export const FORM = "application/x-www-form-urlencoded";
 
 /** Binary content. Generators know `format: binary`, and send JSON or nothing for content without a type. */
 const BINARY = { schema: { type: "string", format: "binary" } };

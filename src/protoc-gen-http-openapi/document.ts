@@ -2,7 +2,8 @@ import type { DescMessage, DescService } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import type { RouteTable } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
-import { contentOf, type MediaTypes } from "./content.ts";
+import { contentOf, FORM, type MediaTypes } from "./content.ts";
+import type { HandlerOptions } from "./handler-options.ts";
 import { isObject, type Json, type JsonObject, mergePatch } from "./json.ts";
 import { describeOperation } from "./operation.ts";
 import type { Overlay } from "./overlay.ts";
@@ -13,30 +14,32 @@ import { unique } from "./unique.ts";
 /** The methods of an OpenAPI 3.1 path item. */
 const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
 
-/** The configuration of the runtime that serves the routes. */
+/** The media type of `problemEncoder` of the runtime (RFC 9457). */
+export const PROBLEM = "application/problem+json";
+
 export interface DocumentOptions {
-  /**
-   * Whether the runtime writes JSON with `alwaysEmitImplicit` of protobuf-es, so that responses always have all fields without presence.
-   * Default: false.
-   */
-  readonly alwaysEmitImplicit?: boolean;
+  /** The options of the handler that serves the routes. Default: none, the handler has no others than required. */
+  readonly handler?: HandlerOptions;
+  /** The media types of the handler beside JSON and those of `handler`. */
   readonly mediaTypes?: MediaTypes;
-  /** URLs or paths below which the routes are served. Default: `/`. */
+  /** Whether enums have no other values than those with names. Default: false, the runtime writes other values as numbers. */
+  readonly closedEnums?: boolean;
+  /** URLs or paths below which the routes are served. Default: `requestPathPrefix`, or `/`. */
   readonly servers?: readonly string[];
-  /** Whether failures are problem details (`problemEncoder`). Default: false. */
-  readonly problems?: boolean;
 }
 
 /**
  * Creates one OpenAPI 3.1 document (spec.openapis.org/oas/v3.1) for all services. Every binding is an operation.
- * @throws Error if the overlay names an RPC that has no route
+ * @throws Error if the overlay names an RPC that has no route or a security scheme that it does not define, or if it does not describe the
+ * failures of a failure encoder of the handler's own
  */
 export function describeServices(
   tables: readonly RouteTable[],
   overlay: Overlay,
-  { alwaysEmitImplicit = false, mediaTypes = [], servers = ["/"], problems = false }: DocumentOptions = {},
+  { handler = {}, mediaTypes: others = [], closedEnums = false, servers }: DocumentOptions = {},
 ): JsonObject {
-  const schemas = new Schemas({ alwaysEmitImplicit, isSent: sentMessages(tables) });
+  const schemas = new Schemas({ ...handler.jsonOptions, closedEnums, isSent: sentMessages(tables) });
+  const mediaTypes = [...others, ...mediaTypesOf(handler)];
   const pathFor = createPaths();
   const paths: Record<string, Record<string, Json>> = {};
   const operationIds = new Set<string>();
@@ -51,7 +54,10 @@ export function describeServices(
       const operationId = unique(operationIds, `${tag}_${method.name}`);
       const rpc = `${service.typeName}.${method.name}`;
       rpcs.add(rpc);
-      let operation: Json = describeOperation(method, route, parameters, { tag, operationId }, schemas, mediaTypes);
+      let operation: Json = describeOperation(method, route, parameters, { tag, operationId }, schemas, {
+        ...handler,
+        mediaTypes,
+      });
       for (const name of ["*", rpc]) operation = mergePatch(operation, overlay.operations?.[name] ?? {});
       paths[path] ??= {};
       put(paths[path], route.method, operation);
@@ -59,13 +65,15 @@ export function describeServices(
   }
   const stray = Object.keys(overlay.operations ?? {}).find((name) => !rpcs.has(name));
   if (stray !== undefined) throw new Error(`the overlay names ${stray}, which has no route`);
-  const failure = problems
-    ? { "application/problem+json": { schema: schemas.add("Problem", problemSchema(schemas)) } }
-    : contentOf(schemas.add("google.rpc.Status", statusSchema(schemas)), mediaTypes);
+  const failure =
+    handler.failureEncoder?.contentType === PROBLEM
+      ? { [PROBLEM]: { schema: schemas.add("Problem", problemSchema(schemas)) } }
+      : contentOf(schemas.add("google.rpc.Status", statusSchema(schemas)), mediaTypes);
   const document: JsonObject = {
     openapi: "3.1.1",
     info: { title: tables.map(({ service }) => tagOf(service)).join(", "), version: "0.0.0" },
-    servers: servers.map((url) => ({ url })),
+    servers: (servers ?? [handler.requestPathPrefix ?? "/"]).map((url) => ({ url })),
+    security: [],
     tags: tables.map(({ service }) => ({ name: tagOf(service), description: commentOf(service) })),
     paths,
     components: {
@@ -74,8 +82,41 @@ export function describeServices(
     },
   };
   const patched = mergePatch(document, overlay.document ?? {});
+  checkFailures(handler, overlay);
+  checkSecurity(patched);
   return isObject(patched) ? patched : document;
 }
+
+/** @throws Error if nothing describes the failures of an encoder whose form is not known */
+function checkFailures({ failureEncoder }: HandlerOptions, overlay: Overlay): void {
+  if (failureEncoder === undefined || failureEncoder.contentType === PROBLEM) return;
+  const own = memberOf(memberOf(memberOf(overlay.document, "components"), "responses"), "default");
+  if (own === undefined)
+    throw new Error("the overlay must have document.components.responses.default: the failures of the failureEncoder");
+}
+
+function mediaTypesOf({ codecs = [], formPosts = false }: HandlerOptions): string[] {
+  return [...[...codecs].flatMap(({ mediaTypes: [preferred] }) => preferred ?? []), ...(formPosts ? [FORM] : [])];
+}
+
+/** @throws Error for a requirement whose scheme the document lacks */
+function checkSecurity(document: Json): void {
+  const schemes = memberOf(memberOf(document, "components"), "securitySchemes");
+  const operations = valuesOf(memberOf(document, "paths")).flatMap((item) => valuesOf(item));
+  for (const place of [document, ...operations]) {
+    const requirements = memberOf(place, "security");
+    if (!Array.isArray(requirements)) continue;
+    const stray = requirements
+      .flatMap((each) => Object.keys(isObject(each) ? each : {}))
+      .find((name) => memberOf(schemes, name) === undefined);
+    if (stray !== undefined)
+      throw new Error(`the overlay requires "${stray}", which is not among its components.securitySchemes`);
+  }
+}
+
+const memberOf = (value: Json | undefined, name: string): Json | undefined =>
+  isObject(value) ? value[name] : undefined;
+const valuesOf = (value: Json | undefined): (Json | undefined)[] => (isObject(value) ? Object.values(value) : []);
 
 /** Adds an operation. An HTTP method that OpenAPI 3.1 lacks goes into an extension, named after `additionalOperations` of OpenAPI 3.2. */
 function put(item: Record<string, Json>, method: string, operation: Json): void {

@@ -1,8 +1,9 @@
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
-import type { Route } from "connect-http-routes/descriptors";
+import type { EntityTags, Route } from "connect-http-routes/descriptors";
 import { fieldByName, isHttpBody, messageType, TEXT_MESSAGES } from "connect-http-routes/descriptors";
 import { commentOf, summaryOf } from "./comments.ts";
 import { contentOf, type MediaTypes, RAW, requestStreamOf, responseStreamOf } from "./content.ts";
+import type { HandlerOptions } from "./handler-options.ts";
 import type { JsonObject } from "./json.ts";
 import { pathParameter, queryParameters } from "./parameters.ts";
 import type { PathParameter } from "./paths.ts";
@@ -10,20 +11,27 @@ import { isRequired } from "./rules.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
+/** What the handler is configured with. */
+interface OperationOptions extends Pick<HandlerOptions, "entityTags" | "multiSegmentDecoding"> {
+  readonly mediaTypes: MediaTypes;
+}
+
 export function describeOperation(
   method: DescMethod,
   route: Route,
   path: readonly PathParameter[],
   names: { readonly tag: string; readonly operationId: string },
   schemas: Schemas,
-  mediaTypes: MediaTypes,
+  { mediaTypes, multiSegmentDecoding, entityTags }: OperationOptions,
 ): JsonObject {
   const { input } = method;
+  const tags = tagsOf(method, route, entityTags);
   const bodyField = route.body === "*" ? undefined : fieldByName(input, route.body);
   const bound = [...route.variables.map((variable) => variable.field), ...(bodyField ? [bodyField.name] : [])];
   const parameters = [
-    ...path.map((parameter) => pathParameter(parameter, input, route, schemas)),
+    ...path.map((parameter) => pathParameter(parameter, input, route, schemas, multiSegmentDecoding)),
     ...(route.body === "*" ? [] : queryParameters(input, bound, schemas)),
+    ...(tags?.parameters ?? []),
   ];
   // An RPC without a comment gets its name as the summary, because linters demand a summary of every operation.
   const { summary = method.name, description } = summaryOf(method);
@@ -36,11 +44,26 @@ export function describeOperation(
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: requestBody(method, route, { field: bodyField, bound }, schemas, mediaTypes),
     responses: {
-      200: response(method, route, schemas, mediaTypes),
+      200: { ...response(method, route, schemas, mediaTypes), ...(tags && { headers: tags.headers }) },
+      ...tags?.responses,
       default: { $ref: "#/components/responses/default" },
     },
   };
 }
+
+/** Describes the entity tags of a route; undefined if its responses have none. */
+function tagsOf(method: DescMethod, route: Route, entityTags: EntityTags | undefined) {
+  const isGet = route.method === "GET";
+  const source = isGet || route.method === "PATCH" ? entityTags?.of(method, route)?.source : undefined;
+  if (source === undefined || source === "handler" || (source === "digest" && !isGet)) return undefined;
+  const headers = { ETag: { description: "The entity tag of the content (RFC 9110 section 8.8.3).", schema: TAG } };
+  if (!isGet) return { headers, parameters: [], responses: {} };
+  const description = "Entity tags: the response is 304 if one of them is that of the content.";
+  const parameters = [{ name: "If-None-Match", in: "header", description, schema: TAG }];
+  return { headers, parameters, responses: { 304: { description: "Not modified.", headers } } };
+}
+
+const TAG: Schema = { type: "string" };
 
 /** Methods whose request body has no defined meaning (RFC 9110 section 9.3). */
 const WITHOUT_BODY = new Set(["GET", "HEAD", "DELETE"]);

@@ -13,12 +13,23 @@ export interface Overlay {
 }
 
 /**
+ * Reads a JSON file, or the default export of a module; the module itself if it has none.
+ * @param path an absolute path, or one relative to the working directory of the plugin
+ * @throws Error if it is no object
+ */
+export function loadObject(path: string): object {
+  const loaded: unknown = createRequire(join(process.cwd(), "loaded"))(resolve(path));
+  const value = typeof loaded === "object" && loaded !== null && "default" in loaded ? loaded.default : loaded;
+  if (typeof value !== "object" || value === null) throw new Error(`${path}: not an object`);
+  return value;
+}
+
+/**
  * Reads an overlay from a JSON file, or from the default export of a module.
  * @param path an absolute path, or one relative to the working directory of the plugin
  */
 export function loadOverlay(path: string): Overlay {
-  const loaded: unknown = createRequire(join(process.cwd(), "overlay"))(resolve(path));
-  const overlay = isObject(loaded) && "default" in loaded ? loaded.default : loaded;
+  const overlay = loadObject(path);
   if (!isObject(overlay)) throw new Error(`${path}: not an object`);
   const { document = {}, operations = {}, ...unknown } = overlay;
   const [stray] = Object.keys(unknown);

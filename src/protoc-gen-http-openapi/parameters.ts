@@ -1,10 +1,10 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import type { Route } from "connect-http-routes/descriptors";
+import type { MultiSegmentDecoding, Route } from "connect-http-routes/descriptors";
 import { hasOwnJson, isTextField, isTextMap, JSON_MESSAGES, resolveFieldPath } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import type { PathParameter } from "./paths.ts";
-import { fieldKeywords, isRequired, itemKeywords, notesOf } from "./rules.ts";
+import { isRequired, notesOf } from "./rules.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
@@ -14,6 +14,7 @@ export function pathParameter(
   input: DescMessage,
   { template }: Route,
   schemas: Schemas,
+  decoding: MultiSegmentDecoding = "except-slash",
 ): JsonObject {
   const { name, multi, variable, whole } = parameter;
   const resolved = variable && resolveFieldPath(input, variable.field);
@@ -21,6 +22,9 @@ export function pathParameter(
   const description = [
     field && whole ? commentOf(field) : `A part of \`${template}\`.`,
     multi && "Any number of path segments, with the slashes between them as they are.",
+    multi &&
+      decoding !== "all" &&
+      'A client that escapes them (`%2F`) needs a server with `multiSegmentDecoding: "all"`.',
   ];
   return {
     name,
@@ -59,7 +63,8 @@ export function* queryParameters(
 }
 
 function queryParameter(path: readonly DescField[], field: DescField, schemas: Schemas): JsonObject {
-  const others = field.oneof?.fields.filter((other) => other !== field).map((other) => `\`${other.jsonName}\``) ?? [];
+  const others =
+    field.oneof?.fields.filter((other) => other !== field).map((other) => `\`${schemas.nameOf(other)}\``) ?? [];
   const description = [
     commentOf(field),
     notesOf(field).join(" "),
@@ -68,19 +73,21 @@ function queryParameter(path: readonly DescField[], field: DescField, schemas: S
   const value = textSchema(field, schemas);
   const isMap = field.fieldKind === "map";
   return {
-    name: path.map((part) => part.jsonName).join("."),
+    name: path.map((part) => schemas.nameOf(part)).join("."),
     in: "query",
     description: description.filter(Boolean).join("\n\n") || undefined,
     required: path.every(isRequired) || undefined,
     deprecated: path.some((part) => part.deprecated) || undefined,
     ...(isMap && { style: "deepObject", explode: true }),
-    schema: isMap ? schemas.map(field, { ...value, ...itemKeywords(field) }) : valueSchema(field, value),
+    schema: isMap
+      ? schemas.map(field, { ...value, ...schemas.keywords.ofItem(field) })
+      : valueSchema(field, value, schemas),
   };
 }
 
-function valueSchema(field: DescField, value: Schema): Schema {
-  if (field.fieldKind !== "list") return { ...value, ...fieldKeywords(field) };
-  return { type: "array", items: { ...value, ...itemKeywords(field) }, ...fieldKeywords(field) };
+function valueSchema(field: DescField, value: Schema, { keywords }: Schemas): Schema {
+  if (field.fieldKind !== "list") return { ...value, ...keywords.ofField(field) };
+  return { type: "array", items: { ...value, ...keywords.ofItem(field) }, ...keywords.ofField(field) };
 }
 
 /** A query carries arbitrary JSON as JSON text. Other values are as in JSON, without quotes. */

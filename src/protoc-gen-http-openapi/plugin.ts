@@ -8,15 +8,16 @@ import {
 import { describeRoutes } from "connect-http-routes/descriptors";
 import { PLUGIN_VERSION, parseBoolean } from "../protoc-gen-connect-http/options.ts";
 import { reportProblems } from "../protoc-gen-connect-http/problem.ts";
-import { type DocumentOptions, describeServices } from "./document.ts";
+import { type DocumentOptions, describeServices, PROBLEM } from "./document.ts";
+import { type HandlerOptions, loadHandlerOptions } from "./handler-options.ts";
 import { loadOverlay, type Overlay } from "./overlay.ts";
 
 /**
  * The buf plugin. It writes `openapi.json`, one OpenAPI 3.1 document for all services with google.api.http annotations. Options:
  * `overlay=<path>` names a JSON file or a module whose patches are applied to the document.
  * `strict=true` makes annotations that cannot be mapped errors instead of warnings.
- * `always_emit_implicit=true` is for a runtime that writes JSON with this option of protobuf-es: response fields without presence are
- * then required.
+ * `options=<path>` names a JSON file or a module with the options of the handler that serves the routes.
+ * `closed_enums=true` leaves out the numbers of values that a later version may add.
  * `problem_details=true` is for a runtime with `failureEncoder: problemEncoder()`: failures are problem details (RFC 9457).
  * `media_type=<type>`, any number of times, names a media type that the runtime accepts and sends beside JSON.
  * `exclude=<package>`, any number of times, leaves out the services of a package, such as those of another listener.
@@ -55,7 +56,8 @@ interface Options extends DocumentOptions {
 function parseOptions(parameter: string): Options {
   let overlay: Overlay = {};
   let strict = false;
-  let alwaysEmitImplicit = false;
+  let handler: HandlerOptions | undefined;
+  let closedEnums = false;
   const mediaTypes: string[] = [];
   const excluded: string[] = [];
   const servers: string[] = [];
@@ -66,19 +68,23 @@ function parseOptions(parameter: string): Options {
     if (key === "overlay" && value !== "") overlay = loadOverlay(value);
     else if (key === "strict") strict = parseBoolean(key, value);
     else if (key === "problem_details") problems = parseBoolean(key, value);
-    else if (key === "always_emit_implicit") alwaysEmitImplicit = parseBoolean(key, value);
+    else if (key === "options" && value !== "") handler = loadHandlerOptions(value);
+    else if (key === "closed_enums") closedEnums = parseBoolean(key, value);
     else if (key === "media_type" && value !== "") mediaTypes.push(value);
     else if (key === "exclude" && value !== "") excluded.push(value);
     else if (key === "server" && value !== "") servers.push(value);
     else throw new Error(`unknown option "${option}"`);
   }
+  if (handler !== undefined && (problems || mediaTypes.length > 0)) {
+    throw new Error("with options=, the module says what problem_details= and media_type= would");
+  }
   return {
     overlay,
     strict,
     excluded,
-    alwaysEmitImplicit,
+    handler: handler ?? { failureEncoder: problems ? { contentType: PROBLEM } : undefined },
+    closedEnums,
     mediaTypes,
-    problems,
     ...(servers.length > 0 && { servers }),
   };
 }

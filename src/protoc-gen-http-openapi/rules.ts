@@ -54,14 +54,38 @@ export function notesOf(field: DescField): string[] {
   return notes.filter((note) => note !== undefined);
 }
 
-/** Returns the keywords for the value of a field; a repeated field is one value. */
-export function fieldKeywords(field: DescField): Schema {
-  const rules = getOption(field, rulesOption);
-  const ignored = ignores(field, rules);
-  if (field.fieldKind === "list") return listKeywords(rules, ignored);
-  if (field.fieldKind === "map") return mapKeywords(rules, ignored);
-  const info = infoKeywords(getOption(field, infoOption).format);
-  return { ...info, ...(!ignored && { ...nonEmpty(field, rules), ...valueKeywords(rules, field.enum) }) };
+/** Maps the rules of fields to keywords. */
+export class Keywords {
+  readonly #enumAsInteger: boolean;
+
+  /** @param enumAsInteger whether values of enums are numbers in JSON */
+  constructor(enumAsInteger: boolean) {
+    this.#enumAsInteger = enumAsInteger;
+  }
+
+  /** Returns the keywords for the value of a field; a repeated field is one value. */
+  ofField(field: DescField): Schema {
+    const rules = getOption(field, rulesOption);
+    const ignored = ignores(field, rules);
+    if (field.fieldKind === "list") return listKeywords(rules, ignored);
+    if (field.fieldKind === "map") return mapKeywords(rules, ignored);
+    const info = infoKeywords(getOption(field, infoOption).format);
+    return { ...info, ...(!ignored && { ...nonEmpty(field, rules), ...this.#ofValue(rules, field.enum) }) };
+  }
+
+  /** Returns the keywords for one element of a repeated field, or for one value of a map. */
+  ofItem(field: DescField): Schema {
+    const { type } = getOption(field, rulesOption);
+    const { format } = getOption(field, infoOption);
+    const rules = type.case === "repeated" ? type.value.items : type.case === "map" ? type.value.values : undefined;
+    return { ...infoKeywords(format), ...(rules && this.#ofValue(rules, field.enum)) };
+  }
+
+  #ofValue(rules: FieldRules, enumType: DescEnum | undefined): Schema {
+    const { type } = rules;
+    if (type.case !== "enum") return valueKeywords(rules);
+    return enumKeywords(type.value, enumType, isConstSet(type), this.#enumAsInteger);
+  }
 }
 
 function listKeywords(rules: FieldRules, ignored: boolean): Schema {
@@ -89,14 +113,6 @@ function mapKeywords(rules: FieldRules, ignored: boolean): Schema {
 function nonEmpty({ scalar, presence }: DescField, { required }: FieldRules): Schema {
   const needed = required && scalar === ScalarType.STRING && presence === FeatureSet_FieldPresence.IMPLICIT;
   return needed ? { minLength: 1 } : {};
-}
-
-/** Returns the keywords for one element of a repeated field, or for one value of a map. */
-export function itemKeywords(field: DescField): Schema {
-  const { type } = getOption(field, rulesOption);
-  const { format } = getOption(field, infoOption);
-  const rules = type.case === "repeated" ? type.value.items : type.case === "map" ? type.value.values : undefined;
-  return { ...infoKeywords(format), ...(rules && valueKeywords(rules, field.enum)) };
 }
 
 /** Returns the keywords for the keys of a map, which are strings in JSON. */
@@ -129,7 +145,7 @@ function isLong(type: Rules): type is LongRules {
   return /^(?:s?int|uint|s?fixed)64$/.test(type.case ?? "");
 }
 
-function valueKeywords({ type }: FieldRules, enumType: DescEnum | undefined): Schema {
+function valueKeywords({ type }: FieldRules): Schema {
   const hasConst = isConstSet(type);
   if (isLong(type)) return longKeywords(type.value, hasConst);
   switch (type.case) {
@@ -148,8 +164,6 @@ function valueKeywords({ type }: FieldRules, enumType: DescEnum | undefined): Sc
       return { ...stringKeywords(type.value), ...(hasConst && { const: type.value.const }) };
     case "bytes":
       return bytesKeywords(type.value);
-    case "enum":
-      return enumKeywords(type.value, enumType, hasConst);
     case "duration":
       return examples(type.value.example.map((value) => toJson(DurationSchema, value)));
     case "timestamp":

@@ -5,19 +5,24 @@ import { type Json, type JsonObject, sorted } from "./json.ts";
 import {
   directionOf,
   exclusiveGroups,
-  fieldKeywords,
   isOneofRequired,
   isRequired,
-  itemKeywords,
+  Keywords,
   mapKeyKeywords,
   notesOf,
 } from "./rules.ts";
 import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-known.ts";
 
-/** How the runtime writes and reads JSON, as far as schemas depend on it. */
+/** How the runtime writes and reads JSON, as far as schemas depend on it. The first three are options of protobuf-es. */
 interface JsonRules {
-  /** Whether responses have all fields without presence (`alwaysEmitImplicit` of protobuf-es). Otherwise an empty one is left out. */
-  readonly alwaysEmitImplicit: boolean;
+  /** Whether responses have all fields without presence. Otherwise an empty one is left out. */
+  readonly alwaysEmitImplicit?: boolean;
+  /** Whether fields have their proto names. */
+  readonly useProtoFieldName?: boolean;
+  /** Whether values of enums are numbers. */
+  readonly enumAsInteger?: boolean;
+  /** Whether an enum has no values without a name. */
+  readonly closedEnums: boolean;
   /** Returns whether a request body can contain the message. */
   isSent(type: DescMessage): boolean;
 }
@@ -26,9 +31,17 @@ interface JsonRules {
 export class Schemas {
   readonly #components = new Map<string, Json>();
   readonly #rules: JsonRules;
+  /** Maps the rules of fields to keywords. */
+  readonly keywords: Keywords;
 
   constructor(rules: JsonRules) {
     this.#rules = rules;
+    this.keywords = new Keywords(rules.enumAsInteger ?? false);
+  }
+
+  /** Returns the name of a field in JSON and in queries. */
+  nameOf({ name, jsonName }: DescField): string {
+    return this.#rules.useProtoFieldName ? name : jsonName;
   }
 
   /** Adds a schema without a descriptor. */
@@ -61,12 +74,16 @@ export class Schemas {
   field(field: DescField): Schema {
     switch (field.fieldKind) {
       case "list":
-        return { type: "array", items: { ...this.element(field), ...itemKeywords(field) }, ...fieldKeywords(field) };
+        return { type: "array", items: this.#item(field), ...this.keywords.ofField(field) };
       case "map":
-        return this.map(field, { ...this.element(field), ...itemKeywords(field) });
+        return this.map(field, this.#item(field));
       default:
-        return { ...this.element(field), ...fieldKeywords(field) };
+        return { ...this.element(field), ...this.keywords.ofField(field) };
     }
+  }
+
+  #item(field: DescField): Schema {
+    return { ...this.element(field), ...this.keywords.ofItem(field) };
   }
 
   map(field: DescField & { fieldKind: "map" }, value: Schema): Schema {
@@ -76,7 +93,7 @@ export class Schemas {
       type: "object",
       ...(propertyNames && { propertyNames }),
       additionalProperties: value,
-      ...fieldKeywords(field),
+      ...this.keywords.ofField(field),
     };
   }
 
@@ -93,21 +110,27 @@ export class Schemas {
     return {
       ...(fields.length > 0 && {
         properties: Object.fromEntries(
-          fields.map((field) => [field.jsonName, { ...this.field(field), ...described(field), ...directionOf(field) }]),
+          fields.map((field) => [
+            this.nameOf(field),
+            { ...this.field(field), ...described(field), ...directionOf(field) },
+          ]),
         ),
       }),
-      ...(required.length > 0 && { required: required.map((field) => field.jsonName) }),
-      ...choices(fields.filter((field) => !this.#isAlwaysEmitted(field))),
+      ...(required.length > 0 && { required: required.map((field) => this.nameOf(field)) }),
+      ...choices(
+        fields.filter((field) => !this.#isAlwaysEmitted(field)),
+        (field) => this.nameOf(field),
+      ),
     };
   }
 
   /** Whether JSON must contain a field. A response leaves out a required field without presence that has its default value. */
   #isPresent(field: DescField): boolean {
-    return this.#isImplicitInResponse(field) ? this.#rules.alwaysEmitImplicit : isRequired(field);
+    return this.#isImplicitInResponse(field) ? this.#rules.alwaysEmitImplicit === true : isRequired(field);
   }
 
   #isAlwaysEmitted(field: DescField): boolean {
-    return this.#rules.alwaysEmitImplicit && this.#isImplicitInResponse(field);
+    return this.#rules.alwaysEmitImplicit === true && this.#isImplicitInResponse(field);
   }
 
   /** Whether the runtime alone writes a field, and decides by its value whether to write it. */
@@ -118,15 +141,16 @@ export class Schemas {
   #enumeration(type: DescEnum): Schema {
     if (type.typeName === "google.protobuf.NullValue") return { type: "null" };
     return this.#component(type.typeName, () => {
-      const lines = type.values.map((value) => [value.name, commentOf(value)?.replaceAll("\n", " ")] as const);
-      const list = lines.filter(([, text]) => text !== undefined).map(([name, text]) => `- \`${name}\`: ${text}`);
+      const { enumAsInteger = false, closedEnums } = this.#rules;
+      const list = type.values.flatMap((value) => {
+        const text = [enumAsInteger && `\`${value.name}\``, commentOf(value)?.replaceAll("\n", " ")].filter(Boolean);
+        return text.length > 0 ? `- \`${enumAsInteger ? value.number : value.name}\`: ${text.join(": ")}` : [];
+      });
       const description = [commentOf(type), list.join("\n")].filter(Boolean).join("\n\n");
-      return {
-        type: "string",
-        ...described(type),
-        ...(description !== "" && { description }),
-        enum: type.values.map((value) => value.name),
-      };
+      const values = enumAsInteger ? namedNumbers(type) : { type: "string", enum: type.values.map(({ name }) => name) };
+      // Of an open enum the runtime also reads and writes values without a name, as numbers.
+      const schema = closedEnums || !type.open ? values : enumAsInteger ? INT32 : { anyOf: [values, INT32] };
+      return { ...described(type), ...(description !== "" && { description }), ...schema };
     });
   }
 
@@ -137,6 +161,17 @@ export class Schemas {
     }
     return reference(name);
   }
+}
+
+const INT32: Schema = { type: "integer", format: "int32" };
+
+function namedNumbers({ values }: DescEnum): Schema {
+  const [numbers, names] = [values.map(({ number }) => number), values.map(({ name }) => name)];
+  return {
+    ...INT32,
+    enum: [...new Set(numbers)],
+    ...(new Set(numbers).size === names.length && { "x-enum-varnames": names }),
+  };
 }
 
 function reference(name: string): Schema {
@@ -154,7 +189,7 @@ function described(desc: DescField | DescMessage | DescEnum): Schema {
  * Describes the oneofs among the fields, and the groups that a rule names: exactly one field is set, or at most one. "At most one" excludes
  * every pair, because generators make an alternative of `oneOf` a type, and one without fields is a type that does not compile in mocks.
  */
-function choices(fields: readonly DescField[]): Schema {
+function choices(fields: readonly DescField[], nameOf: (field: DescField) => string): Schema {
   const type = fields[0]?.parent;
   if (type === undefined) return {};
   const groups = [
@@ -164,7 +199,7 @@ function choices(fields: readonly DescField[]): Schema {
   const one: Schema[] = [];
   const pairs: Schema[] = [];
   for (const { names, required } of groups) {
-    const present = fields.filter(({ name }) => names.includes(name)).map(({ jsonName }) => jsonName);
+    const present = fields.filter(({ name }) => names.includes(name)).map(nameOf);
     // If a member of the group is not in this object (it is in the path, for example), that member may be the one that is set.
     if (required && present.length === names.length) one.push({ oneOf: present.map((name) => ({ required: [name] })) });
     else

@@ -84,14 +84,21 @@ function valueKeywords<Value extends number | bigint>(
   };
 }
 
-/** JSON writes the values of an enum as their names. */
-export function enumKeywords(rules: EnumRules, type: DescEnum | undefined, hasConst: boolean): Schema {
-  const namesOf = (numbers: readonly number[]) => numbers.flatMap((number) => type?.value[number]?.name ?? []);
-  const [only] = namesOf([rules.const]);
+/** JSON writes the values of an enum as their names, unless as numbers. */
+export function enumKeywords(
+  rules: EnumRules,
+  type: DescEnum | undefined,
+  hasConst: boolean,
+  asInteger: boolean,
+): Schema {
+  const valuesOf = (numbers: readonly number[]): readonly (string | number)[] =>
+    asInteger ? numbers : numbers.flatMap((number) => type?.value[number]?.name ?? []);
+  const [only] = valuesOf([rules.const]);
   return {
+    ...(rules.definedOnly && (asInteger ? { enum: type?.values.map(({ number }) => number) } : { type: "string" })),
     ...(hasConst && only !== undefined && { const: only }),
-    ...(rules.in.length > 0 && { enum: namesOf(rules.in) }),
-    ...(rules.notIn.length > 0 && { not: { enum: namesOf(rules.notIn) } }),
-    ...(rules.example.length > 0 && { examples: namesOf(rules.example) }),
+    ...(rules.in.length > 0 && { enum: valuesOf(rules.in) }),
+    ...(rules.notIn.length > 0 && { not: { enum: valuesOf(rules.notIn) } }),
+    ...(rules.example.length > 0 && { examples: valuesOf(rules.example) }),
   };
 }

@@ -91,7 +91,7 @@ export function schemaChecker(document: Document): (schema: Schema, value: unkno
   addFormats.default(ajv);
   for (const format of ["uint32", "uint64"]) ajv.addFormat(format, true);
   // Schemas refer to `components` of the document, which therefore must be a permitted keyword.
-  ajv.addVocabulary(["components"]);
+  ajv.addVocabulary(["components", "x-enum-varnames"]);
   const compiled = new Map<string, ValidateFunction>();
   return (schema, value) => {
     const key = JSON.stringify(schema);

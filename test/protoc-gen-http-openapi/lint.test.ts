@@ -1,9 +1,9 @@
-/** The generated documents pass the recommended rules of a public linter, Redocly, without errors. */
+/** The generated documents pass the recommended rules of two public linters, Redocly and Spectral, without errors. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { basename, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { describeDirectory, describeText, generated } from "./describe.ts";
 import type { Document } from "./document.ts";
 
@@ -30,30 +30,49 @@ interface Finding {
   readonly location: readonly { readonly pointer?: string }[];
 }
 
-/** Returns the findings of the recommended rules. */
-async function lint(name: string, document: object): Promise<Finding[]> {
-  const file = join(directory, name);
-  writeFileSync(file, JSON.stringify(document));
-  // The configuration is empty, so that Redocly does not use one of the working directory.
-  const config = join(directory, "redocly.yaml");
-  writeFileSync(config, "extends: [recommended]\n");
+/** Runs a linter of test/tools. A linter exits with 1 if there are errors. That is not a failure here. */
+function run(args: readonly string[]): Promise<string> {
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
-  const args = [
-    "test/tools/node_modules/@redocly/cli/bin/cli.js",
-    "lint",
-    file,
-    "--config",
-    config,
-    "--format",
-    "json",
-  ];
-  const output = await new Promise<string>((resolve) => {
-    // The linter exits with 1 if there are errors. That is not a failure here, so the exit code is ignored.
-    execFile(process.execPath, [...args, "--max-problems", "1000"], { env, maxBuffer: 2 ** 26 }, (_, stdout) =>
-      resolve(stdout),
+  const [program = "", ...others] = args;
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [join("test/tools/node_modules", program), ...others],
+      { env, maxBuffer: 2 ** 26 },
+      (_, stdout) => resolve(stdout),
     );
   });
-  return (JSON.parse(output) as { problems: Finding[] }).problems;
+}
+
+/** Writes a file. The configurations are written too, so that no linter uses one of the working directory. */
+function write(name: string, text: string): string {
+  writeFileSync(join(directory, name), text);
+  return join(directory, name);
+}
+
+/** Returns the findings of Redocly's recommended rules, for each file. */
+async function lintByRedocly(files: readonly string[]): Promise<Finding[][]> {
+  const config = write("redocly.yaml", "extends: [recommended]\n");
+  const options = ["--config", config, "--format", "json", "--max-problems", "1000"];
+  const output = await run(["@redocly/cli/bin/cli.js", "lint", ...files, ...options]);
+  // The linter prints a JSON text for each file.
+  const texts = output.trim().split(/(?<=^\})\s*(?=\{)/m);
+  return texts.map((text) => (JSON.parse(text) as { problems: Finding[] }).problems);
+}
+
+/** Returns the errors of Spectral's rules for OpenAPI, for each file. */
+async function lintBySpectral(files: readonly string[]): Promise<string[][]> {
+  const rules = write("spectral.yaml", 'extends: ["spectral:oas"]\n');
+  const options = ["--ruleset", rules, "--format", "json"];
+  const output = await run(["@stoplight/spectral-cli/dist/index.js", "lint", ...files, ...options]);
+  type Result = { severity: number; code: string; message: string; path: string[]; source: string };
+  const found = JSON.parse(output) as Result[];
+  const errors = found.filter(({ severity }) => severity === 0);
+  return files.map((file) =>
+    errors
+      .filter(({ source }) => source.endsWith(basename(file)))
+      .map(({ code, message, path }) => `${code}: ${path.join(".")}: ${message}`),
+  );
 }
 
 /** Redocly wrongly reports that the fields of `required` are undefined if they are defined above a `not`. */
@@ -107,27 +126,53 @@ const FEATURES = `
     KIND_NOVEL = 1;
   }`;
 
-const parameter = `overlay=${OVERLAY},media_type=application/x-protobuf,media_type=application/yaml`;
+const MEDIA_TYPES = "media_type=application/x-protobuf,media_type=application/yaml";
+const HANDLER = "options=test/protoc-gen-http-openapi/fixtures/handler-options.ts";
+const RICH = "test/connect-http-routes/proto";
 const documents: [string, Document][] = [
   ["the public API", generated],
   ["the admin API", JSON.parse(readFileSync("gen/openapi-admin.json", "utf8"))],
-  ["a service with every kind of field and binding", describeDirectory("test/connect-http-routes/proto", parameter)],
-  ["a service with every feature of the plugin", describeText(FEATURES, parameter)],
-  ["a service with problem details", describeText(FEATURES, `${parameter},problem_details=true`)],
+  ["every kind of field and binding", describeDirectory(RICH, `overlay=${OVERLAY},${MEDIA_TYPES}`)],
+  ["every kind of field and binding, without an overlay", describeDirectory(RICH)],
+  ["every feature of the plugin", describeText(FEATURES, `overlay=${OVERLAY},${MEDIA_TYPES},problem_details=true`)],
+  ["every feature of the plugin, without an overlay", describeText(FEATURES)],
+  ["every option of a handler", describeText(FEATURES, HANDLER)],
 ];
+const broken = { ...generated, info: {} };
+
+const files = [...documents.map(([, document]) => document), broken].map((document, index) =>
+  write(`${index}.json`, JSON.stringify(document)),
+);
 
 describe("recommended rules of Redocly", () => {
-  test.each(documents)("%s has no errors", async (name, document) => {
-    const findings = await lint(`${name}.json`, document);
-    expect(findings.filter(({ severity }) => severity === "error").map(describeFinding)).toEqual([]);
-    // These warnings are either intended, or concern parts that the plugin does not write.
-    const known = ["operation-4xx-response", "no-unused-components", "info-license", "operation-summary"];
-    expect(findings.filter((each) => !known.includes(each.ruleId) && !isOfNone(each)).map(describeFinding)).toEqual([]);
+  let findings: Finding[][];
+  beforeAll(async () => {
+    findings = await lintByRedocly(files);
   });
 
-  test("report errors of a document that has some", async () => {
-    const broken = { ...generated, info: {} };
-    const findings = await lint("broken.json", broken);
-    expect(findings.some(({ severity }) => severity === "error")).toBe(true);
+  test.each(documents.map(([name], index) => [name, index] as const))("%s: no errors", (_, index) => {
+    // These warnings are either intended, or concern parts that the plugin does not write.
+    const known = ["operation-4xx-response", "no-unused-components", "info-license", "operation-summary"];
+    const unknown = (each: Finding) => each.severity === "error" || !(known.includes(each.ruleId) || isOfNone(each));
+    expect(findings[index]?.filter(unknown).map(describeFinding)).toEqual([]);
+  });
+
+  test("report errors of a document that has some", () => {
+    expect(findings.at(-1)?.some(({ severity }) => severity === "error")).toBe(true);
+  });
+});
+
+describe("rules of Spectral for OpenAPI", () => {
+  let errors: string[][];
+  beforeAll(async () => {
+    errors = await lintBySpectral(files);
+  });
+
+  test.each(documents.map(([name], index) => [name, index] as const))("%s: no errors", (_, index) => {
+    expect(errors[index]).toEqual([]);
+  });
+
+  test("report errors of a document that has some", () => {
+    expect(errors.at(-1)).not.toEqual([]);
   });
 });

@@ -107,7 +107,10 @@ describe("operations", () => {
     });
     expect(document.components.schemas["t.v1.Kind"]).toMatchObject({
       description: "What it is.\n\n- `KIND_NOVEL`: Invented.",
-      enum: ["KIND_UNSPECIFIED", "KIND_NOVEL"],
+      anyOf: [
+        { type: "string", enum: ["KIND_UNSPECIFIED", "KIND_NOVEL"] },
+        { type: "integer", format: "int32" },
+      ],
     });
   });
 });

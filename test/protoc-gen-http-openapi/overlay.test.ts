@@ -62,9 +62,11 @@ describe("an overlay", () => {
     return `overlay=${relative(process.cwd(), join(directory, name))}`;
   };
 
+  const SCHEMES = { securitySchemes: { key: { type: "apiKey", in: "header", name: "x-api-key" } } };
+
   test("is merged into the document, into all operations, and into one", () => {
     const patch = {
-      document: { info: { title: "Shelves" }, components: { schemas: { "google.rpc.Status": null } } },
+      document: { info: { title: "Shelves" }, components: { ...SCHEMES, schemas: { "google.rpc.Status": null } } },
       operations: { "*": { security: [{ key: [] }] }, "t.v1.Shelf.Get": { summary: "Mine", tags: null } },
     };
     for (const parameter of [
@@ -83,6 +85,7 @@ describe("an overlay", () => {
   test.each([
     ["about an RPC that is not there", `{"operations":{"t.v1.Shelf.Gone":{}}}`, /t\.v1\.Shelf\.Gone/],
     ["with an unknown member", `{"paths":{}}`, /unknown member "paths"/],
+    ["that requires what it does not define", `{"operations":{"*":{"security":[{"key":[]}]}}}`, /requires "key"/],
     ["that is no object", `[]`, /not an object/],
   ])("%s is refused", (_, text, message) => {
     // Each overlay has a unique file name, because Node caches modules by name.

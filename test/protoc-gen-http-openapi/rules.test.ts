@@ -134,7 +134,7 @@ test("query parameters have the same rules", () => {
   ]);
 });
 
-describe("always_emit_implicit=true", () => {
+describe("alwaysEmitImplicit of the handler", () => {
   const text = `service S {
     rpc Get(Q) returns (A) { option (google.api.http) = { post: "/a" body: "*" }; } }
     message Q { Shared shared = 1; string q = 2; }
@@ -146,7 +146,7 @@ describe("always_emit_implicit=true", () => {
     describeText(text, parameter).components.schemas[`t.v1.${name}`]?.required;
 
   test("makes fields without presence required in messages of responses alone", () => {
-    const emit = "always_emit_implicit=true";
+    const emit = "options=src/service/api/connect-options.ts";
     expect(requiredOf(emit, "A")).toEqual(["text", "list", "map", "own"]);
     expect(requiredOf(emit, "Own")).toEqual(["n"]);
     expect(requiredOf(emit, "Q")).toBeUndefined();
@@ -155,8 +155,7 @@ describe("always_emit_implicit=true", () => {
 
   test("is off by default", () => {
     expect(requiredOf("", "A")).toEqual(["own"]);
-    expect(requiredOf("always_emit_implicit=false", "A")).toEqual(["own"]);
-    expect(() => requiredOf("always_emit_implicit=1", "A")).toThrow(/expected true or false/);
+    expect(() => requiredOf("closed_enums=1", "A")).toThrow(/expected true or false/);
   });
 });
 

@@ -68,7 +68,11 @@ export interface FailureContext {
 }
 
 /** Encodes the response to a failure. */
-export type FailureEncoder = (failure: Failure, context: FailureContext) => FailureResponse;
+export interface FailureEncoder {
+  (failure: Failure, context: FailureContext): FailureResponse;
+  /** The media type of all failures, from which an OpenAPI document knows their form. */
+  readonly contentType?: string;
+}
 
 /** Carries a failure as an exception. */
 export class FailureError extends ExpectedError {

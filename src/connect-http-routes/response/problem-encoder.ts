@@ -1,7 +1,7 @@
 /** Failures as problem details (RFC 9457). */
 import type { DescMessage, DescMethod, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
-import type { Failure, FailureContext, FailureEncoder } from "./failure.ts";
+import type { Failure, FailureContext, FailureEncoder, FailureResponse } from "./failure.ts";
 import { detailJson } from "./status-encoder.ts";
 
 export interface ProblemOptions {
@@ -36,7 +36,7 @@ const TITLES: Readonly<Record<number, string>> = {
   504: "Gateway Timeout",
 };
 
-const CONTENT_TYPE = { "content-type": "application/problem+json" };
+const CONTENT_TYPE = "application/problem+json";
 
 /**
  * Creates an encoder for the option `failureEncoder`: `application/problem+json` with `type`, `title`, `status`, `detail`, the code of the
@@ -47,7 +47,7 @@ const CONTENT_TYPE = { "content-type": "application/problem+json" };
  *     createHttpHandler({ routes, tables: [LibraryServiceRoutes], failureEncoder: problemEncoder() });
  */
 export function problemEncoder({ typeOf }: ProblemOptions = {}): FailureEncoder {
-  return (failure, context) => {
+  const encode = (failure: Failure, context: FailureContext): FailureResponse => {
     const { error, status, message } = failure;
     const details = error.details.map((detail) => detailJson(detail, context.registry));
     const errors = details.flatMap((detail) => violationsOf(detail, context.rpc) ?? []);
@@ -60,8 +60,9 @@ export function problemEncoder({ typeOf }: ProblemOptions = {}): FailureEncoder 
       ...(others.length > 0 && { details: others }),
     };
     // In a stream the problem is a message, which has no media type of its own.
-    return context.inBand ? { body: { error: problem } } : { headers: CONTENT_TYPE, body: problem };
+    return context.inBand ? { body: { error: problem } } : { headers: { "content-type": CONTENT_TYPE }, body: problem };
   };
+  return Object.assign(encode, { contentType: CONTENT_TYPE });
 }
 
 /** Returns what a detail says about fields of the request; undefined for a detail of another type. */

@@ -9,6 +9,7 @@ import {
 import { runNodeJs } from "@bufbuild/protoplugin";
 import { describeRoutes } from "connect-http-routes/descriptors";
 import { describeServices } from "../../protoc-gen-http-openapi/document.ts";
+import { jsonOptions } from "./connect-options.ts";
 import { ERROR_BODY, FAILURE_RESPONSES, failures } from "./openapi-errors.ts";
 import { ADMIN_OPERATIONS } from "./openapi-oauth.ts";
 import { BODY_FAILURES, ROUTE_FAILURES, SSF_OPERATIONS } from "./openapi-ssf.ts";
@@ -116,7 +117,7 @@ runNodeJs({
       ...table,
       routes: table.routes.filter(({ rpc }) => table.service.method[rpc]?.methodKind === "unary"),
     }));
-    const document = describeServices(unary, overlay, { alwaysEmitImplicit: true, mediaTypes: [] });
+    const document = describeServices(unary, overlay, { handler: { jsonOptions } });
     const content = `${JSON.stringify(document, undefined, 2)}\n`;
     return create(CodeGeneratorResponseSchema, {
       supportedFeatures: BigInt(CodeGeneratorResponse_Feature.PROTO3_OPTIONAL),
