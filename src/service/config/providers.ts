@@ -29,6 +29,14 @@ export type ProviderClient = {
 
 export type Requirements = Readonly<Record<string, readonly (string | boolean)[]>>;
 
+export type Transmitter = {
+  readonly issuer: string;
+  /** For whom it makes events (`aud`). */
+  readonly audience: string;
+  /** Where events are polled, and the file of the token for that, which is read at each use; undefined if they are pushed. */
+  readonly poll?: { readonly url: string; readonly tokenFile: string } | undefined;
+};
+
 export type ProviderSettings = ProviderClient & {
   /** The text before `sub` in the subject of a session. Those of several providers differ. */
   readonly subjectPrefix: string;
@@ -36,8 +44,8 @@ export type ProviderSettings = ProviderClient & {
   readonly claims: Readonly<Record<string, string>>;
   /** The values of which a user must have one, by the paths of the provider's claims. */
   readonly require: Requirements;
-  /** The transmitter of security events about users of the provider, and for whom it makes them (`aud`); undefined if there is none. */
-  readonly securityEvents?: { readonly issuer: string; readonly audience: string } | undefined;
+  /** The transmitter of security events about users of the provider; undefined if there is none. */
+  readonly securityEvents?: Transmitter | undefined;
 };
 
 /** The provider of OIDC_ISSUER. */
@@ -128,14 +136,25 @@ export function requirementsOf(at: string, value: unknown): Requirements {
   return mapOf(at, value, valuesOf);
 }
 
-function transmitterOf(at: string, value: unknown, provider: string): ProviderSettings["securityEvents"] {
+function transmitterOf(at: string, value: unknown, provider: string): Transmitter | undefined {
   if (value === undefined) return undefined;
-  const { issuer: given, audience } = membersOf(at, value, ["issuer", "audience"]);
+  const {
+    issuer: given,
+    audience,
+    ...entry
+  } = membersOf(at, value, [...["issuer", "audience", "poll_url", "poll_token_file"]]);
   const issuer = textOf(`${at}.issuer`, given) ?? provider;
   if (!plainUrl(issuer).ok || !isSafeIssuer(issuer)) {
     fault(`${at}.issuer`, "must be an https URL, or http on this machine");
   }
-  return { issuer, audience: required(`${at}.audience`, audience) };
+  return { issuer, audience: required(`${at}.audience`, audience), poll: pollOf(at, entry) };
+}
+
+function pollOf(at: string, entry: Readonly<Record<string, unknown>>): Transmitter["poll"] {
+  if (entry.poll_url === undefined && entry.poll_token_file === undefined) return undefined;
+  const url = required(`${at}.poll_url`, entry.poll_url);
+  if (!plainUrl(url).ok || !isSafeIssuer(url)) fault(`${at}.poll_url`, "must be an https URL, or http on this machine");
+  return { url, tokenFile: required(`${at}.poll_token_file`, entry.poll_token_file) };
 }
 
 function credentialOf(at: string, entry: Readonly<Record<string, unknown>>): ProviderCredential {

@@ -17,7 +17,7 @@ import type { Logger } from "../observability/logger.ts";
 import { elevate } from "../session/admin/admin.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
-import type { Requester } from "../session/audit.ts";
+import { type Requester, UNKNOWN_REQUESTER } from "../session/audit.ts";
 import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
 import { logoutByCookie } from "../session/endings/owner.ts";
 import { endUpstream } from "../session/endings/upstream.ts";
@@ -77,6 +77,7 @@ type Deps = Parameters<typeof create>[0] &
     readonly audience: string;
     readonly limitPolicies: () => Parameters<typeof limitOf>[0];
     readonly accept: () => boolean;
+    readonly stopping: AbortSignal;
     readonly log: Logger;
     readonly onUnavailable: (error: Error) => void;
   };
@@ -150,7 +151,11 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
     },
 
     endLogin: ({ createdUntilMs, ...login }, request) =>
-      endUpstream(deps, { ...login, createdUntil: wallMs(createdUntilMs) }, requesterOf(request, trust)),
+      endUpstream(
+        deps,
+        { ...login, createdUntil: wallMs(createdUntilMs) },
+        request === undefined ? UNKNOWN_REQUESTER : requesterOf(request, trust),
+      ),
 
     async end(request) {
       const found = presented(request);

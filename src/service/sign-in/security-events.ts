@@ -1,10 +1,10 @@
 /**
- * Receives security events that transmitters push (RFC 8935; SSF 1.0): a session was revoked, a credential has changed, an account was
- * disabled. The sessions that came from the login end.
+ * Accepts security events of transmitters (SSF 1.0): a session was revoked, a credential has changed, an account was disabled. The sessions
+ * that came from the login end. Events are pushed to this service (RFC 8935), or polled by it (security-polls.ts).
  */
 import type { Request } from "../../platform/listener/exchange.ts";
 import { readBody } from "../../platform/listener/json.ts";
-import type { ProviderSettings } from "../config/providers.ts";
+import type { ProviderSettings, Transmitter } from "../config/providers.ts";
 import type { EndedLogin } from "./backchannel-logout.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
@@ -12,14 +12,25 @@ import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, isShort } from "./s
 
 export const SECURITY_EVENTS = "/v1/auth/security-events";
 
-type Deps = ReceiverDeps & {
+type Deps = {
   readonly providers: () => readonly ProviderSettings[];
-  /** Ends the sessions of a login, and returns how many. Rejects if some may still be live. */
-  readonly end: (login: EndedLogin, request: Request) => Promise<number>;
+  /**
+   * Ends the sessions of a login, and returns how many. Rejects if some may still be live.
+   * @param request by which the transmitter says so; undefined if the event was polled
+   */
+  readonly end: (login: EndedLogin, request: Request | undefined) => Promise<number>;
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
 };
 
-type Transmitter = NonNullable<ProviderSettings["securityEvents"]>;
+/** `err` is a code of RFC 8935 section 2.4. An event that is `unavailable` may count later. */
+type Accepted =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: "unavailable" }
+  | { readonly ok: false; readonly reason: "invalid"; readonly err: string };
+
+/** Takes an event into account. Rejects if sessions may still be live. */
+export type AcceptEvent = (token: string, request: Request | undefined) => Promise<Accepted>;
+
 type Members = Readonly<Record<string, unknown>>;
 
 const MAX_BYTES = 16_384;
@@ -39,14 +50,10 @@ const OF_USERS: ReadonlySet<string> = new Set([
   ...["account-disabled", "account-purged", "sessions-revoked"].map((name) => RISC + name),
 ]);
 
-export function createSecurityEvents(deps: Deps) {
+export function createAcceptEvent(deps: Deps): AcceptEvent {
   const verifierOf = createVerifiers();
 
-  async function receive(request: Request): Promise<Received> {
-    const text = await readBody(request, MAX_BYTES);
-    const [mediaType = ""] = (request.headers["content-type"] ?? "").split(";");
-    if (mediaType.trim().toLowerCase() !== "application/secevent+jwt" || text === undefined)
-      return refuse(deps, undefined, "invalid_request", "no_token");
+  return async (text, request) => {
     const address = addressOf(text);
     if (address === undefined) return refuse(deps, undefined, "invalid_request", "no_token");
     const named = deps.providers().filter(({ securityEvents }) => securityEvents?.issuer === address.issuer);
@@ -55,7 +62,7 @@ export function createSecurityEvents(deps: Deps) {
     if (provider?.securityEvents === undefined) return refuse(deps, named[0], "invalid_audience", "wrong_audience");
     const verified = await verifierOf(provider.securityEvents)(text);
     if (!verified.ok) {
-      return verified.reason === "unavailable" ? UNAVAILABLE : refuse(deps, provider, "invalid_request", verified.code);
+      return verified.reason === "unavailable" ? verified : refuse(deps, provider, "invalid_request", verified.code);
     }
     const { events, sub_id, iat } = verified.payload;
     for (const [type, event] of Object.entries(isObject(events) ? events : {})) {
@@ -67,15 +74,28 @@ export function createSecurityEvents(deps: Deps) {
       const name = OF_SESSIONS.has(type) || OF_USERS.has(type) ? type.slice(type.lastIndexOf("/") + 1) : "other";
       deps.log.info({ event: "security_event", provider: provider.name, type: name, count }, "security_event");
     }
-    return { status: 202 };
+    return { ok: true };
+  };
+}
+
+/** Returns the handler of pushed events. */
+export function createSecurityEvents(accept: AcceptEvent, deps: Deps & ReceiverDeps) {
+  async function receive(request: Request): Promise<Received> {
+    const text = await readBody(request, MAX_BYTES);
+    const [mediaType = ""] = (request.headers["content-type"] ?? "").split(";");
+    const isEvent = mediaType.trim().toLowerCase() === "application/secevent+jwt" && text !== undefined;
+    const accepted = isEvent ? await accept(text, request) : refuse(deps, undefined, "invalid_request", "no_token");
+    if (accepted.ok) return { status: 202 };
+    if (accepted.reason === "unavailable") return UNAVAILABLE;
+    return { status: 400, error: { err: accepted.err, description: "refused" } };
   }
 
   return createReceiver(receive, deps);
 }
 
-function refuse({ log }: Deps, provider: ProviderSettings | undefined, err: string, reason: string): Received {
+function refuse({ log }: Deps, provider: ProviderSettings | undefined, err: string, reason: string) {
   log.warn({ event: "security_event_refused", provider: provider?.name, reason }, "security_event_refused");
-  return { status: 400, error: { err, description: "refused" } };
+  return { ok: false, reason: "invalid", err } as const;
 }
 
 /** Returns a function that returns the verifier of a transmitter, whose keys its metadata names (SSF 1.0 section 6). */

@@ -12,7 +12,8 @@ import { createProvider, type ProviderFailure } from "./provider.ts";
 import type { ReceiverDeps } from "./receiver.ts";
 import { type Reply, send, withCookie } from "./replies.ts";
 import { destinationOf } from "./return-to.ts";
-import { createSecurityEvents, SECURITY_EVENTS } from "./security-events.ts";
+import { createAcceptEvent, createSecurityEvents, SECURITY_EVENTS } from "./security-events.ts";
+import { pollEvents } from "./security-polls.ts";
 import { type User, userOf } from "./user.ts";
 
 export type SignedIn =
@@ -28,7 +29,7 @@ export interface SessionsOfBrowsers {
   /** Records that the user of a session has authenticated again; false if it is not a live session of that user. */
   elevate(sid: string, user: User, request: Request): Promise<boolean>;
   /** Ends the sessions of a login that a provider has ended, and returns how many. Rejects if some may still be live. */
-  readonly endLogin: (login: EndedLogin, request: Request) => Promise<number>;
+  readonly endLogin: (login: EndedLogin, request: Request | undefined) => Promise<number>;
   /** Ends the session of the browser. Returns its subject, if it was live, and the `Set-Cookie` values that remove the cookies. */
   end(request: Request): Promise<{ readonly subject: string | undefined; readonly cookies: readonly string[] }>;
 }
@@ -53,6 +54,8 @@ type Deps = {
   /** Called if the store does not respond, and for a bug. */
   readonly onError: (error: unknown) => void;
   readonly countFailure: ReceiverDeps["countFailure"];
+  /** Is aborted when the service stops. */
+  readonly stopping: AbortSignal;
 };
 
 const CALLBACK = "/v1/auth/callback";
@@ -71,10 +74,12 @@ export function createSignIn(deps: Deps): Route {
   const context = { ...deps, pages, pending, providerOf: createProviders(deps) };
   const receiving = { ...deps, end: deps.sessions.endLogin };
   const verify = (settings: ProviderSettings, token: string) => context.providerOf(settings).verifyLogout(token);
+  const accept = createAcceptEvent(receiving);
   const receivers = new Map([
     [BACKCHANNEL_LOGOUT, createBackchannelLogout({ ...receiving, verify })],
-    [SECURITY_EVENTS, createSecurityEvents(receiving)],
+    [SECURITY_EVENTS, createSecurityEvents(accept, receiving)],
   ]);
+  pollEvents({ ...deps, accept });
 
   const handle = (request: Request, response: Response) => {
     if (request.method !== "GET") {

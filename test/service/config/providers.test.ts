@@ -29,6 +29,11 @@ test("a transmitter of security events is by default the provider", () => {
   const given = { issuer: "https://events.example.com", audience };
   expect(parse({ ...ONE, security_events: given })[0]?.securityEvents).toEqual(given);
   expect(parse(ONE)[0]?.securityEvents).toBeUndefined();
+  const poll = { poll_url: "https://events.example.com/poll", poll_token_file: "/token" };
+  expect(parse({ ...ONE, security_events: { audience, ...poll } })[0]?.securityEvents?.poll).toEqual({
+    url: poll.poll_url,
+    tokenFile: "/token",
+  });
 });
 
 test("a claim that the service sets is refused", () => {
@@ -59,6 +64,14 @@ describe("refuses, by place and without the value", () => {
     [
       "providers[0].security_events.issuer: must be an https URL",
       [{ ...ONE, security_events: { issuer: "http://a.example", audience: "a" } }],
+    ],
+    [
+      "providers[0].security_events.poll_token_file: is required",
+      [{ ...ONE, security_events: { audience: "a", poll_url: "https://a.example/poll" } }],
+    ],
+    [
+      "providers[0].security_events.poll_url: must be an https URL",
+      [{ ...ONE, security_events: { audience: "a", poll_url: "http://a.example", poll_token_file: "/a" } }],
     ],
     ['the entry has "jwks"', [{ ...ONE, security_events: { jwks: "x" } }], '"jwks" is not known'],
     ["providers[0].claims: must be an object", [{ ...ONE, claims: ["email"] }]],

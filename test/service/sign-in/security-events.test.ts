@@ -7,7 +7,8 @@ import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { aService } from "../../support/every-protocol.ts";
 import { freePort } from "../../support/free-port.ts";
 import { startIssuer } from "../../support/logout-token.ts";
-import { scratch, startService } from "../../support/service.ts";
+import { startRedis } from "../../support/redis.ts";
+import { type Service, scratch, startService, withKeys } from "../../support/service.ts";
 import { bearer, logIn, message, openAdmin, openPublic, somebody } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 
@@ -163,11 +164,33 @@ describe("while the transmitter does not respond", () => {
   });
 });
 
-test("another deployment of this service is a transmitter: a logout there ends the session here", async () => {
+/** Starts a deployment of this service that is a transmitter. */
+async function startTransmitter() {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
-  const signals = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_URL: origin };
-  const there = await startService({ ...signals, ISSUER: origin, PORT: String(port) });
+  const adminPort = await freePort();
+  const there = await startService({
+    ...{ SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_URL: `http://127.0.0.1:${adminPort}` },
+    ...{ ISSUER: origin, PORT: String(port), ADMIN_PORT: String(adminPort) },
+  });
+  return { there, origin };
+}
+
+/** Logs a user in at the transmitter, and starts two sessions here: of that login, and of another one of the user. */
+async function logInAtBoth(there: Service, origin: string, here: Service) {
+  const login = await logIn(there);
+  const session = await logIn(here, { upstream: { issuer: origin, sessionId: login.sid, subject: login.subject } });
+  const other = await logIn(here, { upstream: { issuer: origin, sessionId: somebody(), subject: login.subject } });
+  const rpc = SessionService.method;
+  const live = async (one: Live) => (await openPublic(here).call(rpc.listSessions, {}, bearer(one.accessToken))).ok;
+  return {
+    logOut: async () => message(await openPublic(there).call(rpc.logout, {}, bearer(login.accessToken))),
+    live: async () => [await live(session), await live(other)],
+  };
+}
+
+test("another deployment of this service is a transmitter: a logout there ends the session here", async () => {
+  const { there, origin } = await startTransmitter();
   const entry = { name: "there", issuer: origin, client_id: "app", security_events: { audience: AUDIENCE } };
   const file = join(scratch(), "providers.json");
   writeFileSync(file, JSON.stringify({ providers: [entry] }));
@@ -180,13 +203,55 @@ test("another deployment of this service is a transmitter: a logout there ends t
     bearer(there.adminToken),
   );
   message(subscribed);
-  const login = await logIn(there);
-  const session = await logIn(here, { upstream: { issuer: origin, sessionId: login.sid, subject: login.subject } });
-  const other = await logIn(here, { upstream: { issuer: origin, sessionId: somebody(), subject: login.subject } });
-  const rpc = SessionService.method;
-  message(await openPublic(there).call(rpc.logout, {}, bearer(login.accessToken)));
-  const live = async (one: Live) => (await openPublic(here).call(rpc.listSessions, {}, bearer(one.accessToken))).ok;
-  await until(async () => expect([await live(session), await live(other)]).toEqual([false, true]));
+  const { logOut, live } = await logInAtBoth(there, origin, here);
+  await logOut();
+  await until(async () => expect(await live()).toEqual([false, true]));
   await here.stop();
   await there.stop();
+});
+
+test("another deployment is polled by two instances: an event is acknowledged after its session has ended, and outlives an outage", async () => {
+  const { there, origin } = await startTransmitter();
+  const headers = { authorization: `Bearer ${there.adminToken}`, "content-type": "application/json" };
+  const created = await fetch(`${there.adminUrl}/v1/ssf/streams`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ delivery: { method: "urn:ietf:rfc:8936" } }),
+  });
+  const stream = (await created.json()) as {
+    readonly aud: string;
+    readonly delivery: { readonly endpoint_url: string };
+  };
+  const tokenFile = join(scratch(), "token");
+  writeFileSync(tokenFile, "wrong");
+  const redis = await startRedis();
+  const security_events = {
+    ...{ audience: [stream.aud].flat()[0], poll_url: stream.delivery.endpoint_url, poll_token_file: tokenFile },
+  };
+  const file = join(scratch(), "providers.json");
+  const entry = { name: "there", issuer: origin, client_id: "app", security_events };
+  writeFileSync(file, JSON.stringify({ providers: [entry] }));
+  const env = { SIGN_IN_PROVIDERS_FILE: file, REDIS_URL: redis.url, REDIS_COMMAND_TIMEOUT: "1s", DATA_DIR: withKeys() };
+  const [here, second] = await Promise.all([startService(env), startService(env)]);
+  const { logOut, live } = await logInAtBoth(there, origin, here);
+  await until(() => expect(here.stderr()).toMatch(/"event":"security_poll_failed".*"reason":"status 401"/));
+  writeFileSync(tokenFile, `${there.adminToken}\n`);
+  await until(() => expect(here.stderr()).toContain('"event":"security_poll_recovered"'));
+
+  // The event comes while the store does not respond. Without an acknowledgement, it comes again.
+  redis.pause();
+  await logOut();
+  await until(() => expect(here.stderr()).toMatch(/security_poll_failed.*"reason":"(?!status)/));
+  redis.resume();
+  await until(async () => expect(await live()).toEqual([false, true]));
+  const poll = async () => {
+    const body = JSON.stringify({ returnImmediately: true });
+    const response = await fetch(stream.delivery.endpoint_url, { method: "POST", headers, body });
+    return ((await response.json()) as { readonly sets: object }).sets;
+  };
+  await until(async () => expect(await poll()).toEqual({}));
+  const ended = (here.stderr() + second.stderr()).match(/"event":"session_ended".*"reason":"upstream_logout"/g);
+  expect(ended).toHaveLength(1);
+  await Promise.all([here.stop(), second.stop(), there.stop()]);
+  await redis.stop();
 });
