@@ -11,6 +11,7 @@ import { reportProblems } from "../protoc-gen-connect-http/problem.ts";
 import { type DocumentOptions, describeServices, PROBLEM } from "./document.ts";
 import { type HandlerOptions, loadHandlerOptions } from "./handler-options.ts";
 import { loadOverlay, type Overlay } from "./overlay.ts";
+import { checkStrategy } from "./strategy.ts";
 
 /**
  * The buf plugin. It writes `openapi.json`, one OpenAPI 3.1 document for all services with google.api.http annotations. Options:
@@ -27,6 +28,7 @@ export const protocGenOpenapi = {
   version: PLUGIN_VERSION,
   run(request: CodeGeneratorRequest) {
     const { overlay, strict, excluded, ...options } = parseOptions(request.parameter);
+    checkStrategy(request.fileToGenerate);
     const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: request.protoFile }));
     const services = request.fileToGenerate.flatMap((name) => registry.getFile(name)?.services ?? []);
     const { tables, problems } = describeRoutes(services);
