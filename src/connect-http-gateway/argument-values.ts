@@ -7,8 +7,35 @@ export interface CertificatePaths {
   readonly key: string;
 }
 
+/** Where spans go. */
+export interface OtlpArguments {
+  readonly url: string;
+  /** The file of the headers of exports, which may hold a credential. */
+  readonly headersFile: string | undefined;
+  /** Which share of the traces that begin here is recorded, from 0 to 1. */
+  readonly ratio: number;
+  readonly tracesPerSecond: number;
+}
+
+type OtlpValues = {
+  readonly [name in "otlp-endpoint" | "otlp-headers" | "trace-ratio" | "trace-limit"]?: string | undefined;
+};
+
+export function otlpOf(values: OtlpValues): OtlpArguments | undefined {
+  const { "otlp-endpoint": endpoint, ...others } = values;
+  const { "otlp-headers": headersFile, "trace-ratio": ratio = "1", "trace-limit": limit = "100" } = others;
+  if (endpoint === undefined) {
+    const given = (["otlp-headers", "trace-ratio", "trace-limit"] as const).find((name) => others[name] !== undefined);
+    if (given !== undefined) throw new Error(`--${given} needs --otlp-endpoint`);
+    return undefined;
+  }
+  if (!/^(?:0|1|0?\.\d+|1\.0+)$/.test(ratio)) throw new Error(`--trace-ratio: "${ratio}" is not a number from 0 to 1`);
+  const url = `${httpUrlOf("otlp-endpoint", endpoint)}/v1/traces`;
+  return { url, headersFile, ratio: Number(ratio), tracesPerSecond: integer("trace-limit", limit, 1) };
+}
+
 export function upstreamsOf(texts: readonly string[] = []): readonly [string, ...string[]] {
-  const [first, ...others] = texts.map(urlOf);
+  const [first, ...others] = texts.map((text) => httpUrlOf("upstream", text));
   if (first === undefined) throw new Error("--upstream is required");
   const { pathname } = new URL(first);
   const other = others.find((url) => new URL(url).pathname !== pathname);
@@ -16,8 +43,9 @@ export function upstreamsOf(texts: readonly string[] = []): readonly [string, ..
   return [first, ...others];
 }
 
-function urlOf(text: string): string {
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw new Error(`--upstream: "${text}" is not an http(s) URL`);
+function httpUrlOf(option: string, text: string): string {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text))
+    throw new Error(`--${option}: "${text}" is not an http(s) URL`);
   return text.replace(/\/+$/, "");
 }
 

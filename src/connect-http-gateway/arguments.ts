@@ -4,8 +4,10 @@ import {
   type CertificatePaths,
   filePair,
   integer,
+  type OtlpArguments,
   oneOf,
   originsOf,
+  otlpOf,
   trustOf,
   upstreamsOf,
 } from "./argument-values.ts";
@@ -43,6 +45,8 @@ export interface GatewayArguments {
   /** What pages of `origins` may read; undefined if they may read nothing. */
   readonly cors: { readonly exposed: readonly string[] } | undefined;
   readonly metrics: { readonly host: string; readonly port: number; readonly hosts: readonly string[] } | undefined;
+  /** Where spans are exported to; undefined if there are none. */
+  readonly otlp: OtlpArguments | undefined;
   readonly livePath: string;
   readonly readyPath: string;
   readonly heartbeatMs: number;
@@ -94,6 +98,10 @@ const OPTIONS = {
   "expose-header": { type: "string", multiple: true },
   "metrics-listen": TEXT,
   "metrics-host": { type: "string", multiple: true },
+  "otlp-endpoint": TEXT,
+  "otlp-headers": TEXT,
+  "trace-ratio": TEXT,
+  "trace-limit": TEXT,
   "live-path": { ...TEXT, default: "/healthz" },
   "ready-path": { ...TEXT, default: "/readyz" },
   "heartbeat-ms": { ...TEXT, default: "15000" },
@@ -151,6 +159,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     origins: originsOf(values["allow-origin"], values["allow-cross-site"]),
     cors: corsOf(values.cors, values["allow-origin"], values["expose-header"]),
     metrics: metricsOf(values["metrics-listen"], values["metrics-host"]),
+    otlp: otlpOf(values),
     livePath: values["live-path"],
     readyPath: values["ready-path"],
     heartbeatMs: integer("heartbeat-ms", values["heartbeat-ms"], 0),

@@ -38,8 +38,10 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
     write({ event: "upstream error", upstream: authority, reason: reasonsOf(error) });
   const upstream = createUpstream(args, onFailure, ofUpstream?.current);
   const metrics = args.metrics && (await (await import("./metrics.ts")).openMetrics(args.metrics, write));
-  const log = createRequestLog(write, args.log, metrics?.observe);
-  const contract = await serveContract(args, () => createHandler(args, upstream.transport, log, write, metrics), write);
+  const tracing = args.otlp && (await (await import("./tracing.ts")).startTracing({ ...args, otlp: args.otlp }, write));
+  const log = createRequestLog(write, args.log, metrics?.observe, tracing?.traceId);
+  const transport = tracing?.traceCalls(upstream.transport) ?? upstream.transport;
+  const contract = await serveContract(args, () => createHandler(args, transport, log, write, metrics), write);
   let draining = false;
   const pages = new Map<string, Render>([
     [args.livePath, healthz],
@@ -50,7 +52,8 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
     refuseTwoHosts,
   );
   const listener = await openGatewayListener(args, own?.current, write);
-  listener.serve(args.log === "none" && metrics === undefined ? entry : log.wrap(entry));
+  const logged = args.log === "none" && metrics === undefined ? entry : log.wrap(entry);
+  listener.serve(tracing?.traceRequests(logged) ?? logged);
   const stopFollowing = followCertificates({ own, ofUpstream }, listener, upstream, write);
   if (metrics !== undefined) write({ event: "serving metrics", port: metrics.listener.port });
   write({ event: "listening", port: listener.port, upstream: args.upstreams.join(" ") });
@@ -64,6 +67,7 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
       await listener.close(args.drainMs, Math.min(LINGER_MS, args.drainMs));
       await metrics?.listener.close(0, 0);
       upstream.close();
+      await tracing?.shutdown();
       end();
     },
   };

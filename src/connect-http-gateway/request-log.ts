@@ -81,6 +81,7 @@ export function createRequestLog(
   write: WriteLog,
   which: "all" | "errors" | "none",
   observe?: ObserveRequest,
+  traceId?: () => string | undefined,
 ): RequestLog {
   const notes = new WeakMap<NodeRequest, Note>();
   return {
@@ -94,6 +95,7 @@ export function createRequestLog(
       // The query is not logged, because it may contain secrets.
       const [path] = url.split("?", 1);
       const peer = request.socket.remoteAddress;
+      const trace = traceId?.();
       response.once("close", () => {
         const status = response.headersSent ? response.statusCode : 0;
         const complete = response.writableFinished;
@@ -110,6 +112,7 @@ export function createRequestLog(
           peer,
           ...(rpc && { rpc: `${rpc.parent.typeName}/${rpc.name}` }),
           ...(code !== undefined && { code: Code[code] }),
+          ...(trace !== undefined && { traceId: trace }),
           ...(!complete && { cut: true }),
         });
       });

@@ -36,6 +36,10 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --expose-header NAME        a response header that their scripts may read, besides those of Connect; any number of times
   --metrics-listen HOST:PORT  serves /metrics for Prometheus there; default: nowhere
   --metrics-host NAME         a public name by which it is called, besides addresses and private names; any number of times
+  --otlp-endpoint URL         sends spans of requests and calls to this collector by OTLP/HTTP, such as http://127.0.0.1:4318; default: none
+  --otlp-headers FILE         headers of the exports (name=value, …), such as a credential; read for each export
+  --trace-ratio N             the share of traces that begin here, from 0 to 1; default 1. Others follow their traceparent
+  --trace-limit N             traces in a second; default 100
   --live-path PATH            default /healthz: 200 while the gateway runs
   --ready-path PATH           default /readyz: 200 if the upstream is healthy, else 503
   --heartbeat-ms N            comments in idle server-sent events; default 15000, 0: none

@@ -15,12 +15,12 @@ import {
 } from "@opentelemetry/api";
 import { observed } from "./observed.ts";
 
-export type ServerTracingOptions = TracingOptions & {
-  /** Whether a call gets a span only inside another span, such as that of the HTTP request. Default: false. */
-  readonly onlyInside?: boolean;
-};
-
 export type TracingOptions = {
+  /**
+   * Whether a call gets a span only inside another span, such as that of the HTTP request. Outside of one, the headers of the call stay as
+   * they are. Default: false.
+   */
+  readonly onlyInside?: boolean;
   /** The provider of the tracer. Default: the global one at the time of the first call. */
   readonly tracerProvider?: TracerProvider;
 };
@@ -44,7 +44,7 @@ const SERVER_FAULTS: ReadonlySet<Code> = new Set([
  * of the HTTP request, or else the span that the caller sent (by the global propagator). Inside a span that is not recorded, none is made.
  * This should be the first interceptor, so that it sees errors as callers get them.
  */
-export function tracingServerInterceptor(options: ServerTracingOptions = {}): Interceptor {
+export function tracingServerInterceptor(options: TracingOptions = {}): Interceptor {
   const tracer = createTracer(options);
   return (next) => (request) => {
     const active = context.active();
@@ -70,6 +70,7 @@ export function tracingClientInterceptor(options: TracingOptions = {}): Intercep
   return (next) => (request) => {
     const active = context.active();
     const current = trace.getSpan(active);
+    if (current === undefined && options.onlyInside === true) return next(request);
     if (current !== undefined && isDropped(current)) {
       propagation.inject(active, request.header, HEADER_SETTER);
       return next(request);

@@ -42,6 +42,7 @@ export function startRelay() {
     directory,
     /** A file with the descriptors of the server. */
     set,
+    lastMetadata: () => server.lastMetadata(),
     setHealth: (isServing: boolean) => server.setHealth(isServing),
     upstream: () => ["--upstream", `http://127.0.0.1:${server.port}`],
   };

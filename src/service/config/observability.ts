@@ -16,8 +16,6 @@ const SAMPLERS = [
   ...(["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"] as const),
 ] as const;
 
-export type SamplerName = (typeof SAMPLERS)[number];
-
 export type TelemetryConfig = Exclude<ReturnType<typeof readTelemetry>["telemetry"], undefined>;
 
 export function readTelemetry(read: Read, addFault: AddFault) {

@@ -1,12 +1,12 @@
 /** OpenTelemetry costs nothing while it is switched off, and does not affect requests while its collector fails. */
 import { randomBytes } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { startCollector } from "../../../support/collector.ts";
 import { freePort } from "../../../support/free-port.ts";
+import { recordLoads } from "../../../support/loaded-modules.ts";
 import { HANG_MS } from "../../../support/patience.ts";
 import { request } from "../../../support/raw-http.ts";
 import { runToExit, type Service, scratch, startService } from "../../../support/service.ts";
@@ -44,19 +44,12 @@ async function refreshes(
 describe("the modules of OpenTelemetry", () => {
   /** Returns the list of the modules that the service loads. */
   async function loadedWith(env: Readonly<Record<string, string>>): Promise<string> {
-    const directory = scratch();
-    const [hooks, list] = [join(directory, "hooks.mjs"), join(directory, "loaded")];
-    writeFileSync(
-      hooks,
-      `import { appendFileSync } from "node:fs";
-import { registerHooks } from "node:module";
-registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(list)}, url + "\\n"); return next(url, context); } });`,
-    );
+    const modules = recordLoads();
     // The service runs from its sources, because a bundle would combine modules.
-    const service = await start({ NODE_OPTIONS: `--import=${pathToFileURL(hooks)}`, ...env }, process.cwd());
+    const service = await start({ ...modules.env, ...env }, process.cwd());
     await refreshes(service, 1);
     expect((await service.stop()).code).toBe(0);
-    return readFileSync(list, "utf8");
+    return modules.loaded();
   }
 
   test.each([
@@ -67,7 +60,7 @@ registerHooks({ load(url, context, next) { appendFileSync(${JSON.stringify(list)
     const loaded = await loadedWith(env);
     expect(loaded).toContain("/src/service/server/start.ts");
     // The package @opentelemetry/api is excepted, because prom-client loads it.
-    expect(loaded).not.toMatch(/@opentelemetry\/(?!api\/)|src\/service\/observability\/telemetry\//);
+    expect(loaded).not.toMatch(/@opentelemetry\/(?!api\/)|src\/(?:service\/observability|platform)\/telemetry\//);
   });
 
   test("are loaded where there is a collector", async () => {

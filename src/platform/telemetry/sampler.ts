@@ -8,7 +8,9 @@ import {
   SamplingDecision,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace-base";
-import type { SamplerName } from "../../config/observability.ts";
+
+/** The names of OTEL_TRACES_SAMPLER. */
+type SamplerName = `${"" | "parentbased_"}${"always_on" | "always_off" | "traceidratio"}`;
 
 export function createSampler(name: SamplerName, ratio: number): Sampler {
   if (name.startsWith("parentbased_")) {

@@ -1,10 +1,6 @@
 import { context, ROOT_CONTEXT, SamplingDecision, SpanKind, TraceFlags, trace } from "@opentelemetry/api";
 import { expect, test } from "vitest";
-import {
-  createSampler,
-  createTraceBucket,
-  limitedSampler,
-} from "../../../../src/service/observability/telemetry/sampler.ts";
+import { createSampler, createTraceBucket, limitedSampler } from "../../../src/platform/telemetry/sampler.ts";
 
 const traceId = "1".repeat(32);
 const within = (isRemote: boolean, traceFlags = TraceFlags.SAMPLED) =>
