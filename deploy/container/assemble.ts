@@ -1,5 +1,6 @@
 /**
- * Builds the service and puts it and its production dependencies into one directory: `node assemble.ts <directory>`.
+ * Builds a package and puts it and its production dependencies into one directory: `node assemble.ts <directory> [<package>]`. The default
+ * is the service.
  *
  * The dependencies are copied from `node_modules`, so they are those of the lock file, byte for byte. Files that a running
  * service never reads are left out: declarations, source maps, tests, and texts other than licenses.
@@ -22,6 +23,7 @@ export type Manifest = {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
 };
 
 export const readManifest = (directory: string) =>
@@ -36,7 +38,10 @@ function find(name: string, from: string): string | undefined {
 
 /** Returns the directories of all packages that a package needs at run time. @throws if one is not installed */
 export function closure(manifest: Manifest, from: string, found = new Set<string>()): Set<string> {
-  const optional = { ...manifest.optionalDependencies, ...manifest.peerDependencies };
+  const peers = Object.entries(manifest.peerDependencies ?? {}).filter(
+    ([name]) => manifest.peerDependenciesMeta?.[name]?.optional !== true,
+  );
+  const optional = { ...manifest.optionalDependencies, ...Object.fromEntries(peers) };
   for (const name of Object.keys({ ...manifest.dependencies, ...optional })) {
     const directory = find(name, from);
     if (directory === undefined && !(name in optional)) throw new Error(`${manifest.name} needs ${name}: run npm ci`);
@@ -61,20 +66,23 @@ function copyPackage(name: string, from: string, to: string): void {
   });
 }
 
-export function assemble(out: string): void {
-  buildPackages(["service"], BUILT);
-  const service = join(BUILT, "service");
-  const manifest = readManifest(service);
+export function assemble(out: string, folder = "service"): void {
+  buildPackages([folder], BUILT);
+  const built = join(BUILT, folder);
+  const manifest = readManifest(built);
   mkdirSync(out, { recursive: true });
-  copyPackage(manifest.name, service, out);
-  for (const directory of closure(manifest, service)) {
-    const base = directory.startsWith(service) ? service : ROOT;
-    copyPackage(readManifest(directory).name, directory, join(out, relative(base, directory)));
+  copyPackage(manifest.name, built, out);
+  for (const directory of closure(manifest, built)) {
+    const { name } = readManifest(directory);
+    const base = directory.startsWith(built) ? built : ROOT;
+    // The root's node_modules have links to the sources of our own packages.
+    const source = existsSync(join(BUILT, name)) ? join(BUILT, name) : directory;
+    copyPackage(name, source, join(out, relative(base, directory)));
   }
 }
 
 if (import.meta.main) {
-  const [out] = process.argv.slice(2);
-  if (out === undefined) throw new Error("usage: node deploy/container/assemble.ts <directory>");
-  assemble(resolve(out));
+  const [out, folder] = process.argv.slice(2);
+  if (out === undefined) throw new Error("usage: node deploy/container/assemble.ts <directory> [<package>]");
+  assemble(resolve(out), folder);
 }

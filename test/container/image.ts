@@ -39,8 +39,12 @@ const instructions = (name: string): string[][] =>
     .slice(1)
     .map((stage) => [...stage.matchAll(new RegExp(`^${name} (.*)$`, "gm"))].map(([, value = ""]) => value));
 
-/** Returns the value of an instruction of the last stage, which describes the image. */
-const instruction = (name: string) => instructions(name).at(-1)?.at(0) ?? "";
+/** The stages that make an image: the one that builds it, and the one that describes it, which is the last of the service. */
+const STAGES = { service: { build: 0, final: -1 }, gateway: { build: 1, final: 2 } } as const;
+type Stages = (typeof STAGES)[keyof typeof STAGES];
+
+/** Returns the value of an instruction of the stage that describes an image. */
+const instruction = ({ final }: Stages, name: string) => instructions(name).at(final)?.at(0) ?? "";
 
 const envOf = (pairs: readonly string[]) =>
   Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf("=")), pair.slice(pair.indexOf("=") + 1)]));
@@ -66,29 +70,37 @@ cd "$1"
 eval "$3"`;
 
 /** Runs the last command of the stage that builds, on the context alone. Those before it install what this machine has. */
-async function layOut(): Promise<Image> {
+async function layOut(stages: Stages): Promise<Image> {
   const directory = scratch();
-  const [context, root] = [join(directory, "context"), join(directory, "image")];
+  const [context, image] = [join(directory, "context"), join(directory, "image")];
   await copyContext(context);
   const command =
-    instructions("RUN")[0]
-      ?.at(-1)
-      ?.replaceAll(/(?<=\s)\/(?=image|data)/g, `${directory}/`) ?? "";
+    instructions("RUN")
+      [stages.build]?.at(-1)
+      ?.replaceAll(
+        /(?<=\s)\/(?:image(?:-gateway)?|data)(?=[\s/;]|$)/g,
+        (path) => `${directory}/${path.split("-")[0]?.slice(1)}`,
+      ) ?? "";
   const args = ["--mount", "--propagation", "private", "/bin/sh", "-c", WITH_PACKAGES, "sh"];
   await run("/usr/bin/unshare", [...args, context, join(ROOT, "node_modules"), command], OUTPUT);
-  await rename(join(directory, "data"), join(root, "data"));
-  await chown(join(root, "data"), 65532, 65532);
-  const json = (name: string) => JSON.parse(/\[.*\]/.exec(instruction(name))?.[0] ?? "") as string[];
+  // The command of the service makes the directory that a later instruction copies.
+  if (stages === STAGES.service) await rename(join(directory, "data"), join(image, "data"));
+  else await mkdir(join(image, "data"));
+  await chown(join(image, "data"), 65532, 65532);
+  const json = (name: string) => JSON.parse(/\[.*\]/.exec(instruction(stages, name))?.[0] ?? "[]") as string[];
   return {
-    root,
+    root: image,
     config: {
-      user: instruction("USER"),
-      env: envOf(instruction("ENV").split(" ")),
+      user: instruction(stages, "USER"),
+      env: envOf(instruction(stages, "ENV").split(" ")),
       entrypoint: json("ENTRYPOINT"),
       healthcheck: json("HEALTHCHECK"),
     },
   };
 }
+
+/** Makes the image of the gateway, in the short form. */
+export const makeGatewayImage = (): Promise<Image> => layOut(STAGES.gateway);
 
 async function build(): Promise<Image> {
   const directory = scratch();
@@ -135,4 +147,4 @@ async function build(): Promise<Image> {
   };
 }
 
-export const makeImage = (): Promise<Image> => (process.env.CONTAINER === "long" ? build() : layOut());
+export const makeImage = (): Promise<Image> => (process.env.CONTAINER === "long" ? build() : layOut(STAGES.service));
