@@ -6,13 +6,17 @@ import type { Link } from "./link.ts";
 import { slicesOf, TAGS } from "./partitions.ts";
 import { buffers, sessionId } from "./replies.ts";
 
-/** The length of a name, in characters (UPSTREAM in lua/create.lua). */
+/** The length of a name, in characters (UPSTREAM in lua/partition.lua). */
 const NAME_LENGTH = 22;
 
-/** Returns the name of a login in keys: a hash, so that neither the provider's session nor its user can be read there. */
+/**
+ * Returns the name of a login in keys: a hash, so that neither the provider's session nor its user can be read there. Scripts compute it,
+ * too (`leave_logins` of lua/sessions.lua), and Redis has SHA-1 alone: a login with the name of another one finds sessions that are not of it, and the caller looks at each.
+ */
 export function nameOf(login: UpstreamLogin): string {
-  const part = "sessionId" in login ? ["sid", login.sessionId] : ["sub", login.subject];
-  return hash("sha256", JSON.stringify([login.issuer, ...part]), "base64url").slice(0, NAME_LENGTH);
+  const { issuer } = login;
+  const part = "sessionId" in login ? `sid:${login.sessionId}` : `sub:${login.subject}`;
+  return hash("sha1", `${Buffer.byteLength(issuer)}:${issuer}${part}`).slice(0, NAME_LENGTH);
 }
 
 export function createUpstream(link: Pick<Link, "run">, clustered: boolean): Pick<SessionStore, "sessionsOf"> {

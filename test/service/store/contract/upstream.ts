@@ -4,6 +4,9 @@ import type { NewSession, Upstream } from "../../../../src/service/session/model
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { elsewhere, IDLE, newSession, nonce, subject } from "../../../support/store/sessions.ts";
 
+/** More than one script ends on Redis. */
+const MANY = 140;
+
 export function upstreamContract(context: () => Context): void {
   let issuer: string;
   beforeEach(() => {
@@ -57,8 +60,38 @@ export function upstreamContract(context: () => Context): void {
       const sid = await logIn({ sessionId: "a" }, user);
       expect((await bySession("a")).at(-1)).toBe(sid);
       await context().store.end(sid, "logout");
+      expect(await bySession("a")).toEqual([]);
     }
-    expect((await bySession("a")).length).toBeLessThanOrEqual(1);
+  });
+
+  test("however sessions end, nothing names their login afterwards", async () => {
+    const { store, backend } = context();
+    const user = subject();
+    const login = { sessionId: 'a\u{1F600}"', subject: "alice é" };
+    const found = async () => [await bySession(login.sessionId), await byUser(login.subject)];
+    const [actor, owned] = [await logIn(login, user), await logIn(login, user)];
+    await store.endOwned(actor, owned, "revoked_by_owner");
+    expect(await found()).toEqual([[actor], [actor]]);
+    await store.endAll(user, "revoked_subject");
+    expect(await found()).toEqual([[], []]);
+
+    const many = subject();
+    for (let i = 0; i < MANY; i++) {
+      await store.create(newSession(many, { upstream: { issuer, ...login } }), nonce(), MANY);
+    }
+    expect(await byUser(login.subject)).toHaveLength(MANY);
+    await store.endAll(many, "revoked_subject");
+    expect(await found()).toEqual([[], []]);
+
+    await logIn(login, user, { idleTimeoutMs: IDLE, absoluteLifetimeMs: 3 * IDLE });
+    await backend.advance(2 * IDLE);
+    await store.forget(user);
+    expect(await found()).toEqual([[], []]);
+
+    await logIn(login, user);
+    await store.revokeAll(undefined);
+    await store.forget(user);
+    expect(await found()).toEqual([[], []]);
   });
 
   test("a session is found for as long as it lives, also after one that lived longer or shorter", async () => {

@@ -25,7 +25,10 @@ test("the record of a session that has expired keeps its times and its client al
   const user = subject("expired");
   const client = { userAgent: "browser of the user", ipAddress: "192.0.2.7", displayName: "laptop" };
   const clientId = "c".repeat(300);
-  const { sid, first } = await loginWith(store, user, { idleTimeoutMs: 1, client, clientId, claims: '{"role":"x"}' });
+  const upstream = { issuer: "https://login.example.com", sessionId: "at the provider", subject: user };
+  const more = { client, clientId, claims: '{"role":"x"}', upstream };
+  const { sid, first } = await loginWith(store, user, { idleTimeoutMs: 1, ...more });
+  expect(await redis.admin.keys("*}U*")).toHaveLength(2);
   await until(async () => expect((await store.find(sid)).ok).toBe(false));
   await until(async () => {
     const { ended } = await store.expire();
@@ -36,6 +39,7 @@ test("the record of a session that has expired keeps its times and its client al
     expect(record).not.toContain(text);
   }
   expect(record).toContain(clientId);
+  expect(await redis.admin.keys("*}U*")).toEqual([]);
   expect(outcomeOf(await store.rotate(sid, first, nonce()))).toBe("idle");
 });
 

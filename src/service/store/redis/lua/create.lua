@@ -174,16 +174,6 @@ local function drop_expired(sids)
   return string.sub(sids, from)
 end
 
--- Returns the live ones among a few sessions.
-local function drop_ended(sids)
-  local kept = ''
-  for at = 1, #sids, ID do
-    local other = string.sub(sids, at, at + ID - 1)
-    if live(partition, other, now) then kept = kept .. other end
-  end
-  return kept
-end
-
 if sids and #sids < math.min(cap, MOST) * ID then
   sids = drop_expired(sids)
 elseif sids then
@@ -230,11 +220,11 @@ else
   if clean_until and expires < tonumber(clean_until) then redis.call('SET', clean, expires, 'KEEPTTL') end
 end
 
--- Adds the session to those of its login. The others that are live stay there.
-local UPSTREAM = 22
+-- Adds the session to those of its login, and removes those that have expired without a trace.
 for at = 1, #ARGV[16], UPSTREAM do
   local login = partition .. 'U' .. string.sub(ARGV[16], at, at + UPSTREAM - 1)
-  redis.call('SET', login, drop_ended(redis.call('GET', login) or '') .. sid, 'KEEPTTL')
+  redis.call('ZREMRANGEBYSCORE', login, '-inf', now)
+  redis.call('ZADD', login, created + life, sid)
   keep(login)
 end
 

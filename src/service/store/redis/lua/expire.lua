@@ -52,7 +52,10 @@ local function look(entry, record)
     end
   else
     gone[#gone + 1] = entry
-    if record then redis.call('SET', partition .. 's' .. sid, blank(record), 'KEEPTTL') end
+    if record then
+      leave_logins(partition, sid, record)
+      redis.call('SET', partition .. 's' .. sid, blank(record), 'KEEPTTL')
+    end
     if created <= ended_all then return end
     local subject = record and subject_of(record) or ''
     if record then unindex(partition, sid, record) end

@@ -17,6 +17,7 @@ for _, chunk in ipairs(chunks) do
   end
   for k, record in ipairs(redis.call('MGET', unpack(keys))) do
     if record and subject_of(record) == subject and not live(partition, sids[k], now) then
+      leave_logins(partition, sids[k], record)
       redis.call('SET', keys[k], blank(record), 'KEEPTTL')
     end
   end

@@ -24,7 +24,7 @@
 --   {a7}A           sessions that end with a session of this partition, that of their actor: each the id of the actor's session, its own id
 --                   and the time at which it expires (I6). The first id is NOBODY from the end of the actor's session on, until any
 --                   instance has ended the session (attached.lua). The key is absent if there are none.
---   {a7}U<login>    the sessions that came from a login at an identity provider; their ids, one after the other. The name is a hash
+--   {a7}U<login>    the sessions that came from a login at an identity provider, a ZSET by absolute expiry. The name is a hash
 --                   (upstream.ts).
 --   {a7}r           due records (src/service/session/events/events.ts), a HASH. A field is the sid of a session that has ended, '+' and the sid of one
 --                   that was created, or '*' and the time until which sessions have ended. Its value has five lines: since when the
@@ -61,6 +61,7 @@ local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- the position after the head
 local ID = 23
 local ENTRY = 6 + ID
+local UPSTREAM = 22 -- the length of the name of a login
 local ATTACHED = 2 * ID + 6
 local NOBODY = string.rep('-', ID)
 local CHUNK = 32 * ENTRY

@@ -16,6 +16,22 @@ local function actor_of(record)
   return actor and actor.subject or nil
 end
 
+-- Removes a session that has ended from those of the login at an identity provider that it came from, if it came from one. The names are
+-- those of upstream.ts. As in `actor_of`, the blocks of most records are not read.
+local function leave_logins(partition, sid, record)
+  if not string.find(record, '"upstream":', BODY, true) then return end
+  local block_at, facts = block_function()
+  local at, after = block_at(record, facts)
+  -- A name of the provider that is no valid text cannot be read here. Its entry goes when it expires.
+  local ok, found = pcall(cjson.decode, string.sub(record, at + 3, after - 1))
+  local login = ok and found.upstream
+  if not login then return end
+  for kind, name in pairs({ sid = login.sessionId, sub = login.subject }) do
+    local hashed = redis.sha1hex(#login.issuer .. ':' .. login.issuer .. kind .. ':' .. name)
+    redis.call('ZREM', partition .. 'U' .. string.sub(hashed, 1, UPSTREAM), sid)
+  end
+end
+
 -- Returns the subject of a session, and in a last line of its own that of its actor; the line is empty if it has none.
 local function names_of(record)
   return subject_of(record) .. '\n' .. (actor_of(record) or '')
@@ -223,7 +239,10 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
   local switch, attached = table.remove(records, 1), table.remove(records, 1)
   for k, sid in ipairs(sids) do
     local record = records[k]
-    if record then order_entries[#order_entries + 1] = entry_of(record, sid) end
+    if record then
+      order_entries[#order_entries + 1] = entry_of(record, sid)
+      leave_logins(partition, sid, record)
+    end
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
     if switch then ends[k] = { sid, reason, record, subject } end

@@ -1,10 +1,9 @@
 #!lua flags=allow-oom
--- Returns the sessions that came from a login at an identity provider, and maybe some that have ended.
+-- Returns the sessions that came from a login at an identity provider, and maybe some that have expired.
 -- KEYS  any partitions of one slot
 -- ARGV  1 the name of the login (upstream.ts)
 local found = {}
 for _, partition in ipairs(KEYS) do
-  local sids = redis.call('GET', partition .. 'U' .. ARGV[1]) or ''
-  for at = 1, #sids, ID do found[#found + 1] = string.sub(sids, at, at + ID - 1) end
+  for _, sid in ipairs(redis.call('ZRANGE', partition .. 'U' .. ARGV[1], 0, -1)) do found[#found + 1] = sid end
 end
 return found
