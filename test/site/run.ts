@@ -1,0 +1,162 @@
+/**
+ * `npm run test:site`: builds the site of the documentation, and uses it in Chromium. Every page is examined by axe, on a phone in light and on
+ * a desk in dark; the keyboard reaches what a mouse does; no link is dead, and no page is deeper than two clicks.
+ */
+import { strict as assert } from "node:assert";
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname, join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { launchChromium } from "../support/chromium.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const SITE = join(ROOT, "dist/site");
+const AXE = join(ROOT, "deploy/site/node_modules/axe-core/axe.min.js");
+const PHONE = { width: 390, height: 844 };
+const DESK = { width: 1280, height: 900 };
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".mjs": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".json": "application/json",
+  ".woff2": "font/woff2",
+};
+
+const startedAt = performance.now();
+const { status } = spawnSync(process.execPath, ["deploy/site/build.ts"], { cwd: ROOT, stdio: "inherit" });
+assert.equal(status, 0, "the site is built: VitePress finds no dead link");
+console.log(`built in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
+
+const server = createServer((request, response) => {
+  const { pathname } = new URL(request.url ?? "/", "http://site");
+  const file = pathname.endsWith("/") ? `${pathname}index.html` : pathname;
+  try {
+    const body = readFileSync(join(SITE, file));
+    response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" }).end(body);
+  } catch {
+    response.writeHead(404).end();
+  }
+});
+server.listen(0, "127.0.0.1");
+await once(server, "listening");
+const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const pages = readdirSync(SITE, { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".html") && name !== "404.html")
+  .map((name) => `/${name}`.replace(/\/index\.html$/, "/"));
+
+/** Opens a page, and fails with the first error of its scripts or its requests. */
+async function open(browser: Browser, viewport: typeof PHONE, colorScheme: "light" | "dark"): Promise<Page> {
+  const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.on("pageerror", (error) => {
+    throw error;
+  });
+  page.on("response", (response) => {
+    assert.ok(response.status() < 400, `${response.status()} ${response.url()}`);
+  });
+  return page;
+}
+
+type Report = { readonly violations: readonly { id: string; nodes: { html: string; failureSummary: string }[] }[] };
+
+async function findings(page: Page): Promise<string[]> {
+  await page.addScriptTag({ path: AXE });
+  const { violations } = await page.evaluate<Report>("axe.run()");
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`),
+  );
+}
+
+/** Waits until every picture of the page is drawn. */
+const drawn = (page: Page) =>
+  page.waitForFunction(
+    "document.querySelectorAll('.picture').length === document.querySelectorAll('.picture svg').length",
+  );
+
+async function examine(browser: Browser, viewport: typeof PHONE, colorScheme: "light" | "dark"): Promise<void> {
+  const page = await open(browser, viewport, colorScheme);
+  const faults: string[] = [];
+  for (const path of pages) {
+    await page.goto(origin + path);
+    await drawn(page);
+    const width = await page.evaluate<number>("document.documentElement.scrollWidth");
+    if (width > viewport.width) faults.push(`${path} is ${width} px wide`);
+    faults.push(...(await findings(page)).map((finding) => `${path}: ${finding}`));
+  }
+  assert.deepEqual(faults, [], `${viewport.width} px, ${colorScheme}`);
+  console.log(`${pages.length} pages at ${viewport.width} px in ${colorScheme}: 0 findings`);
+  await page.context().close();
+}
+
+/** Presses a key until the focus is on an element. */
+async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let presses = 0; presses < 100; presses++) {
+    await page.keyboard.press("Tab");
+    if (await page.locator(`${selector}:focus`).count()) return;
+  }
+  assert.fail(`Tab does not reach ${selector}`);
+}
+
+async function tryKeyboard(browser: Browser): Promise<void> {
+  const page = await open(browser, DESK, "light");
+  await page.goto(`${origin}/`);
+  await tabTo(page, ".VPSkipLink");
+  await page.keyboard.press("Enter");
+  await tabTo(page, "#VPContent a");
+  await page.keyboard.press("Control+k");
+  await page.waitForSelector(".site-search input:focus");
+  await page.keyboard.type("password changes");
+  await page.waitForSelector(".site-search li");
+  assert.deepEqual(await findings(page), [], "the search");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/tasks\/roles/);
+  await page.context().close();
+
+  const phone = await open(browser, PHONE, "light");
+  await phone.goto(`${origin}/`);
+  await tabTo(phone, ".VPLocalNav .menu");
+  await phone.keyboard.press("Enter");
+  await phone.waitForSelector(".VPSidebar.open");
+  assert.deepEqual(await findings(phone), [], "the menu on a phone");
+  await tabTo(phone, '.VPSidebar a[href$="getting-started.html"]');
+  await phone.keyboard.press("Enter");
+  await phone.waitForURL(/getting-started/);
+  await phone.context().close();
+  console.log("the keyboard reaches content, search and menu");
+}
+
+/** The links of each page lead to all pages: the first page's are one click, those of their pages two. */
+async function tryClicks(browser: Browser): Promise<void> {
+  const page = await open(browser, DESK, "light");
+  const linksOf = async (path: string) => {
+    await page.goto(origin + path);
+    const links = await page.evaluate<string[]>("[...document.querySelectorAll('a')].map(({ href }) => href)");
+    return links.filter((href) => href.startsWith(origin)).map((href) => new URL(href).pathname);
+  };
+  const first = new Set(await linksOf("/"));
+  const second = new Set(first);
+  for (const path of first) for (const link of await linksOf(path)) second.add(link);
+  assert.deepEqual(
+    pages.filter((path) => !second.has(path)),
+    [],
+  );
+  console.log(`${first.size} pages after one click, ${second.size} after two`);
+  await page.context().close();
+}
+
+const browser = await launchChromium();
+try {
+  await tryKeyboard(browser);
+  await tryClicks(browser);
+  await examine(browser, PHONE, "light");
+  await examine(browser, DESK, "dark");
+} finally {
+  await browser.close();
+  server.close();
+}
