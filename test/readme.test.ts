@@ -113,7 +113,7 @@ const wordsOf = (text: string) => text.split(/\s+/).filter((part) => /[\p{L}\p{N
 test("the pages stay readable: a limit for all of them, and for each cell of a table", () => {
   const pages = [...PAGES].filter(([path]) => path.startsWith("docs/"));
   // The goals are 45,000 and 20: lower these limits with the pages, and do not raise them.
-  expect(pages.reduce((sum, [, text]) => sum + wordsOf(text), 0)).toBeLessThan(45_750);
+  expect(pages.reduce((sum, [, text]) => sum + wordsOf(text), 0)).toBeLessThan(44_900);
   const cells = pages.flatMap(([path, text]) =>
     [...text.replaceAll(/^```.*?^```/gms, "").matchAll(/^\| (.*) \|$/gm)].flatMap(([, row = ""]) =>
       row.split(" | ").map((cell) => `${wordsOf(cell)} words in ${path}: ${cell.slice(0, 80)}`),
