@@ -5,6 +5,7 @@
 export {
   fieldByName,
   hasOwnJson,
+  isFileField,
   isHttpBody,
   isTextField,
   isTextMap,

@@ -10,6 +10,8 @@ import type { Binding } from "./routes/matcher.ts";
 
 const FORM = /^application\/x-www-form-urlencoded\s*(?:;\s*charset="?utf-?8"?\s*)?$/i;
 
+const MULTIPART = /^multipart\/form-data\s*;/i;
+
 const NO_BYTES = new Uint8Array();
 
 /**
@@ -29,15 +31,21 @@ export function readRequest<Source>(
   const contentType = exchange.headers.get("content-type") || null;
   const isPlain = contentType === null || contentType === "application/json";
   const isForm = !isPlain && request.decodeForm !== undefined && FORM.test(contentType);
+  const { decodeMultipart } = request;
+  const isMultipart = !isPlain && decodeMultipart !== undefined && MULTIPART.test(contentType);
   const codec = codecs && codecOf(codecs, contentType)?.codec;
-  const known = codec === undefined ? isPlain || isForm || isJson(contentType) : request.accepts(codec);
+  const known = codec === undefined ? isPlain || isForm || isMultipart || isJson(contentType) : request.accepts(codec);
   if (request.body === "json" && !known) throw new FailureError(unsupported(contentType, codec !== undefined));
   const readable = request.body !== "none" && exchange.hasBody;
-  const body = readable ? readBody(exchange, rpc.options.readMaxBytes, request.body === "raw", inFlight) : NO_BYTES;
-  const decode = (bytes: Uint8Array) =>
-    isForm && request.decodeForm !== undefined
+  const body = readable
+    ? readBody(exchange, rpc.options.readMaxBytes, request.body === "raw" || isMultipart, inFlight)
+    : NO_BYTES;
+  const decode = (bytes: Uint8Array) => {
+    if (isMultipart) return decodeMultipart(bindings, bytes, contentType);
+    return isForm && request.decodeForm !== undefined
       ? request.decodeForm(bindings, bytes)
       : request.decode(bindings, query, bytes, contentType, codec);
+  };
   return body instanceof Promise ? body.then(decode) : decode(body);
 }
 

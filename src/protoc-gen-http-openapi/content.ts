@@ -8,7 +8,7 @@ export type MediaTypes = readonly string[];
 export const FORM = "application/x-www-form-urlencoded";
 
 /** Binary content. Generators know `format: binary`, and send JSON or nothing for content without a type. */
-const BINARY = { schema: { type: "string", format: "binary" } };
+export const BINARY = { schema: { type: "string", format: "binary" } };
 
 /** The content of google.api.HttpBody: any bytes. Their media type is not known before. */
 export const RAW: JsonObject = { "application/octet-stream": BINARY };

@@ -8,6 +8,7 @@ export interface HandlerOptions {
   readonly failureEncoder?: { readonly contentType?: string } | undefined;
   readonly codecs?: Iterable<{ readonly mediaTypes: readonly string[] }> | undefined;
   readonly formPosts?: boolean | undefined;
+  readonly multipart?: boolean | undefined;
   readonly requestPathPrefix?: string | undefined;
   readonly multiSegmentDecoding?: MultiSegmentDecoding | undefined;
   readonly entityTags?: EntityTags | undefined;
@@ -16,9 +17,11 @@ export interface HandlerOptions {
 /** Reads the options from a JSON file, or from the exports of a module that the handler imports too: so they cannot differ. */
 export function loadHandlerOptions(path: string): HandlerOptions {
   const options: HandlerOptions = loadObject(path);
-  const known = ["jsonOptions", "failureEncoder", "codecs", "formPosts", "requestPathPrefix", "multiSegmentDecoding"];
-  if (![...known, "entityTags"].some((name) => name in options)) {
-    throw new Error(`${path}: has none of the options that a document depends on (${known.join(", ")}, entityTags)`);
+  const known = ["jsonOptions", "failureEncoder", "codecs", "formPosts", "multipart", "requestPathPrefix"];
+  if (![...known, "multiSegmentDecoding", "entityTags"].some((name) => name in options)) {
+    throw new Error(
+      `${path}: has none of the options that a document depends on (${known.join(", ")}, multiSegmentDecoding, entityTags)`,
+    );
   }
   return options;
 }

@@ -12,7 +12,7 @@ import type { Schemas } from "./schemas.ts";
 import type { Schema } from "./well-known.ts";
 
 /** What the handler is configured with. */
-interface OperationOptions extends Pick<HandlerOptions, "entityTags" | "multiSegmentDecoding"> {
+interface OperationOptions extends Pick<HandlerOptions, "entityTags" | "multipart" | "multiSegmentDecoding"> {
   readonly mediaTypes: MediaTypes;
 }
 
@@ -22,9 +22,10 @@ export function describeOperation(
   path: readonly PathParameter[],
   names: { readonly tag: string; readonly operationId: string },
   schemas: Schemas,
-  { mediaTypes, multiSegmentDecoding, entityTags }: OperationOptions,
+  options: OperationOptions,
 ): JsonObject {
   const { input } = method;
+  const { mediaTypes, multiSegmentDecoding, entityTags } = options;
   const tags = tagsOf(method, route, entityTags);
   const bodyField = route.body === "*" ? undefined : fieldByName(input, route.body);
   const bound = [...route.variables.map((variable) => variable.field), ...(bodyField ? [bodyField.name] : [])];
@@ -42,7 +43,7 @@ export function describeOperation(
     operationId: names.operationId,
     deprecated: method.deprecated || method.parent.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
-    requestBody: requestBody(method, route, { field: bodyField, bound }, schemas, mediaTypes),
+    requestBody: requestBody(method, route, { field: bodyField, bound }, schemas, options),
     responses: {
       200: { ...response(method, route, schemas, mediaTypes), ...(tags && { headers: tags.headers }) },
       ...tags?.responses,
@@ -77,7 +78,7 @@ function requestBody(
   route: Route,
   { field, bound }: { readonly field: DescField | undefined; readonly bound: readonly string[] },
   schemas: Schemas,
-  mediaTypes: MediaTypes,
+  { mediaTypes, multipart }: OperationOptions,
 ): JsonObject | undefined {
   if (route.body === "") return undefined;
   const { input } = method;
@@ -95,7 +96,9 @@ function requestBody(
   if (rest.length === 0 && WITHOUT_BODY.has(route.method)) return undefined;
   const schema = rest.length === input.fields.length ? schemas.message(input) : schemas.object(rest);
   const required = rest.some(isRequired) || undefined;
-  return { required, content: content(schema) };
+  const isUpload = multipart && (method.methodKind === "unary" || method.methodKind === "server_streaming");
+  const parts = isUpload && { "multipart/form-data": { schema: schemas.parts(rest) } };
+  return { required, content: { ...content(schema), ...parts } };
 }
 
 function response(method: DescMethod, route: Route, schemas: Schemas, mediaTypes: MediaTypes): JsonObject {

@@ -1,7 +1,9 @@
 import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { isFileField } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
-import { type Json, type JsonObject, sorted } from "./json.ts";
+import { BINARY } from "./content.ts";
+import { isObject, type Json, type JsonObject, sorted } from "./json.ts";
 import {
   directionOf,
   exclusiveGroups,
@@ -68,6 +70,16 @@ export class Schemas {
   /** Describes an object with some of a message's fields. */
   object(fields: readonly DescField[]): Schema {
     return { type: "object", ...this.#content(fields) };
+  }
+
+  /** Describes the parts of an upload, of which some are files. */
+  parts(fields: readonly DescField[]): Schema {
+    const { properties, ...others } = this.object(fields);
+    const files = fields.filter(isFileField).map((field) => {
+      const value = field.fieldKind === "list" ? { type: "array", items: BINARY.schema } : BINARY.schema;
+      return [this.nameOf(field), { ...value, ...described(field) }] as const;
+    });
+    return { ...others, properties: { ...(isObject(properties) && properties), ...Object.fromEntries(files) } };
   }
 
   /** Describes the whole value of a field; a repeated field is an array. */

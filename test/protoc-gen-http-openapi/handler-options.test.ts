@@ -19,6 +19,7 @@ const SHOP = `
   }
   message Query { string item_name = 1; Kind of_kind = 2; }
   message Item { string etag = 1; Kind the_kind = 2; Kind known_kind = 3 [(buf.validate.field).enum.defined_only = true];
+    google.api.HttpBody picture = 6; repeated bytes pages = 7;
     oneof price { int32 in_cents = 4; string in_words = 5; } }
   enum Kind { KIND_UNSPECIFIED = 0; KIND_BOOK = 1; }`;
 
@@ -45,7 +46,13 @@ test("names, enums, media types, failures, prefix, decoding and tags are those o
     "application/json",
     "application/x-protobuf",
     "application/x-www-form-urlencoded",
+    "multipart/form-data",
   ]);
+  expect(put.requestBody?.content["multipart/form-data"]?.schema?.properties).toMatchObject({
+    etag: { type: "string" },
+    picture: { type: "string", format: "binary" },
+    pages: { type: "array", items: { type: "string", format: "binary" } },
+  });
   expect(document.components.schemas["t.v1.Item"]).toMatchObject({
     properties: { known_kind: { enum: [0, 1] } },
     not: { required: ["in_cents", "in_words"] },

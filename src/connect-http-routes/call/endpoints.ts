@@ -42,6 +42,7 @@ export function createEndpoints(
   for (const table of options.tables) {
     const { service, routes } = table;
     const { formPosts = options.formPosts ?? false } = table;
+    const { multipart = options.multipart ?? false } = table;
     const { caseInsensitiveEnums = options.caseInsensitiveEnums ?? false } = table;
     const { refuseUnknownQuery = options.refuseUnknownQuery ?? false } = table;
     const { entityTags = options.entityTags } = table;
@@ -64,6 +65,7 @@ export function createEndpoints(
           refuseUnknownQuery,
           inferUpdateMask: options.inferUpdateMask ?? true,
           formPosts,
+          multipart,
           caseInsensitiveEnums,
         }),
         response: createResponseCodec(method, route, json),

@@ -11,6 +11,12 @@ export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffe
   return whole;
 }
 
+/** Returns the same bytes with the type that the interfaces of the web demand: their memory is not shared between threads. */
+export function unshared(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer, byteOffset, byteLength } = bytes;
+  return buffer instanceof ArrayBuffer ? new Uint8Array(buffer, byteOffset, byteLength) : Uint8Array.from(bytes);
+}
+
 const encoder = new TextEncoder();
 
 export const toUtf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);

@@ -1,5 +1,5 @@
 import { create, type DescField, type DescMessage, type DescMethod, type Message } from "@bufbuild/protobuf";
-import { reflect } from "@bufbuild/protobuf/reflect";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { bodyField, isHttpBody, messageType, resolveFieldPath } from "../routes/field-path.ts";
 import type { Binding } from "../routes/matcher.ts";
 import type { RefuseUnknownQuery, Route } from "../routes/model.ts";
@@ -7,6 +7,7 @@ import { BadInput } from "./bad-input.ts";
 import { type BodyOptions, createBodyReader, utf8TextOf } from "./body-reader.ts";
 import type { ContentCodec } from "./content-codec.ts";
 import { checkForm } from "./message-limits.ts";
+import { readMultipart } from "./multipart.ts";
 import { createQueryReader } from "./query.ts";
 import { createRequiredCheck } from "./required.ts";
 import { setFromText, type TextOptions, TextValueError } from "./text-value.ts";
@@ -33,6 +34,10 @@ export interface RequestCodec {
   ): Message;
   /** Decodes a form, whose fields are named as in a query. Undefined if the route accepts no forms. @throws BadInput */
   readonly decodeForm: ((bindings: readonly Binding[], body: Uint8Array) => Message) | undefined;
+  /** Decodes `multipart/form-data`. Undefined if the route accepts none. Rejects with BadInput. */
+  readonly decodeMultipart:
+    | ((bindings: readonly Binding[], body: Uint8Array, contentType: string) => Promise<Message>)
+    | undefined;
 }
 
 interface RequestCodecOptions extends BodyOptions {
@@ -41,6 +46,8 @@ interface RequestCodecOptions extends BodyOptions {
   readonly inferUpdateMask: boolean;
   /** Whether the whole message may also be sent as `application/x-www-form-urlencoded`. */
   readonly formPosts: boolean;
+  /** Whether the whole message may also be sent as `multipart/form-data`. */
+  readonly multipart: boolean;
 }
 
 export function createRequestCodec(method: DescMethod, route: Route, options: RequestCodecOptions): RequestCodec {
@@ -61,17 +68,6 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const mask =
     options.inferUpdateMask && route.method === "PATCH" && !raw && field ? updateMaskOf(input, field) : undefined;
 
-  function setBindings(message: Message, bindings: readonly Binding[]): void {
-    for (const { field: path, value } of bindings) {
-      try {
-        setFromText(reflect(input, message), paths.get(path) ?? [], value, text);
-      } catch (error) {
-        if (error instanceof TextValueError) throw new BadInput("path", path, error.message);
-        throw error;
-      }
-    }
-  }
-
   /** @throws BadInput for a field that is missing, although the language requires it */
   function refuseMissing(missing: string): never {
     const isOfBody = whole || (field !== undefined && missing.split(".")[0] === field.jsonName);
@@ -80,9 +76,17 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
 
   /** Adds the path variables to a message. @throws BadInput if a value is not valid, or if a field is missing */
   function completed(message: Message, bindings: readonly Binding[]): Message {
-    if (bindings.length > 0) setBindings(message, bindings);
+    if (bindings.length > 0) setBindings(reflect(input, message), bindings, paths, text);
     const missing = findMissing?.(message);
     return missing === undefined ? message : refuseMissing(missing);
+  }
+
+  async function decodeMultipart(bindings: readonly Binding[], body: Uint8Array, contentType: string) {
+    const { form, json, setFiles } = await readMultipart(input, body, contentType, options.limits);
+    const { message } = readBody(json, null, undefined);
+    readForm(form, reflect(input, message));
+    setFiles(reflect(input, message));
+    return completed(message, bindings);
   }
 
   return {
@@ -98,6 +102,7 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
             return completed(message, bindings);
           }
         : undefined,
+    decodeMultipart: options.multipart && whole && !raw ? decodeMultipart : undefined,
     decode(bindings, query, body, contentType, codec) {
       const { message, json } = readBody(body, contentType, codec);
       // http.proto: a route with body "*" has no query parameters. They are read only to be refused.
@@ -106,6 +111,22 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       return completed(message, bindings);
     },
   };
+}
+
+function setBindings(
+  message: ReflectMessage,
+  bindings: readonly Binding[],
+  paths: ReadonlyMap<string, readonly DescField[]>,
+  text: TextOptions,
+): void {
+  for (const { field: path, value } of bindings) {
+    try {
+      setFromText(message, paths.get(path) ?? [], value, text);
+    } catch (error) {
+      if (error instanceof TextValueError) throw new BadInput("path", path, error.message);
+      throw error;
+    }
+  }
 }
 
 /** Returns the fields of each path variable, outermost first. */

@@ -3,7 +3,7 @@ import { type DescField, type DescMethod, type Message, ScalarType } from "@bufb
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { toUtf8 } from "../codec/bytes.ts";
+import { toUtf8, unshared } from "../codec/bytes.ts";
 import { messageOf, responseType } from "../codec/response-codec.ts";
 import { fieldByName } from "../routes/field-path.ts";
 import type { ConditionalRequest, EntityTags, Route, TaggedResponse } from "../routes/model.ts";
@@ -164,7 +164,7 @@ function checkKind(field: DescField): void {
 
 /** Returns a weak tag: the content has the same bytes, whatever its coding. */
 async function digestOf(content: string | Uint8Array): Promise<string> {
-  const bytes = typeof content === "string" ? toUtf8(content) : Uint8Array.from(content);
+  const bytes = typeof content === "string" ? toUtf8(content) : unshared(content);
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return `W/"${base64Encode(digest.subarray(0, 16), "url")}"`;
 }

@@ -1,4 +1,4 @@
-import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 
 /** Well-known messages whose JSON is a scalar, which a path segment or a query parameter can carry. */
 export const TEXT_MESSAGES: ReadonlySet<string> = new Set(
@@ -39,6 +39,12 @@ export function messageType(field: DescField | undefined): DescMessage | undefin
 /** Whether content of this type is raw bytes, not JSON. */
 export function isHttpBody(type: DescMessage | undefined): boolean {
   return type?.typeName === "google.api.HttpBody";
+}
+
+/** Whether a field holds files, which parts of an upload carry: `google.api.HttpBody`, with their content type, or bytes. */
+export function isFileField(field: DescField): boolean {
+  if (field.fieldKind === "map") return false;
+  return isHttpBody(field.message) || field.scalar === ScalarType.BYTES;
 }
 
 /** Whether a query parameter can carry a value of this field (an element, if it is repeated). */

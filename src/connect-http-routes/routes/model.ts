@@ -71,6 +71,12 @@ export interface TableOptions {
    */
   readonly formPosts?: boolean | undefined;
   /**
+   * Whether routes with body `*` also take `multipart/form-data`: files are fields of the type google.api.HttpBody or bytes, other parts
+   * are fields named as in a query, or messages as JSON. The body is in memory as a whole (`readMaxBytes`). Default: false, because pages
+   * of other origins can send such forms without a CORS preflight.
+   */
+  readonly multipart?: boolean | undefined;
+  /**
    * Whether a POST with `X-HTTP-Method-Override` is treated as a request of that method, for clients behind proxies that pass only GET
    * and POST. Default: false.
    */

@@ -385,6 +385,16 @@ export const RichServiceRoutes = {
       responseBody: "",
     },
     {
+      rpc: "uploadPart",
+      method: "POST",
+      template: "/v1/parts/{name}",
+      segments: ["v1","parts","*"],
+      verb: "",
+      variables: [{"field":"name","start":2,"end":3,"multi":false}],
+      body: "*",
+      responseBody: "",
+    },
+    {
       rpc: "count",
       method: "GET",
       template: "/v1/count/{to}",

@@ -1,0 +1,124 @@
+/** Uploads: `multipart/form-data` (RFC 7578), each part of which is a field of a message. */
+import { create, type DescField, type DescMessage } from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
+import { isFileField, isHttpBody, isTextField } from "../routes/field-path.ts";
+import { BadInput } from "./bad-input.ts";
+import { utf8TextOf } from "./body-reader.ts";
+import { toUtf8, unshared } from "./bytes.ts";
+import { checkJson, type MessageLimits } from "./message-limits.ts";
+import { otherOneofMember } from "./text-value.ts";
+
+/** A body that was taken apart. */
+interface Multipart {
+  /** The parts that are texts, as `application/x-www-form-urlencoded`. */
+  readonly form: string;
+  /** The parts that are messages, as one JSON object. */
+  readonly json: Uint8Array;
+  /** Sets the fields that are files. @throws BadInput if a singular one is given twice */
+  setFiles(message: ReflectMessage): void;
+}
+
+type FileValue = { readonly contentType: string; readonly data: Uint8Array };
+
+/** The greatest number of parts. Each is an object of the parser, however short. */
+const MAX_PARTS = 1_000;
+
+/**
+ * Takes a body apart. The parser is that of the runtime (`Response.formData`), which all have and which needs the whole body: the message
+ * is in memory as a whole anyway.
+ * @throws BadInput if the body is not multipart/form-data, or a part does not fit its field
+ */
+export async function readMultipart(
+  type: DescMessage,
+  body: Uint8Array,
+  contentType: string,
+  limits: MessageLimits,
+): Promise<Multipart> {
+  const texts = new URLSearchParams();
+  const messages = new Map<DescField, string[]>();
+  const files = new Map<DescField, FileValue[]>();
+  for (const [name, part] of await parse(body, contentType)) {
+    const field = type.fields.find((each) => each.jsonName === name) ?? type.fields.find((each) => each.name === name);
+    if (field !== undefined && isFileField(field) && (typeof part !== "string" || isHttpBody(field.message))) {
+      listIn(files, field).push(await fileOf(part));
+    } else {
+      const text = typeof part === "string" ? part : utf8TextOf(await bytesOf(part));
+      if (field === undefined || isTextField(field)) texts.append(name, text);
+      else listIn(messages, field).push(checkedJson(name, text, limits));
+    }
+  }
+  return {
+    form: texts.toString(),
+    json: toUtf8(`{${[...messages].map(([field, values]) => memberOf(field, values)).join()}}`),
+    setFiles(message) {
+      for (const [field, values] of files) setFile(message, field, values);
+    },
+  };
+}
+
+async function parse(body: Uint8Array, contentType: string): Promise<FormData> {
+  const [, quoted, token] = /;\s*boundary=(?:"([^"]+)"|([^\s;"]+))/i.exec(contentType) ?? [];
+  checkParts(body, toUtf8(`--${quoted ?? token ?? ""}`));
+  try {
+    return await new Response(unshared(body), { headers: { "content-type": contentType } }).formData();
+  } catch {
+    throw new BadInput("body", undefined, "not multipart/form-data");
+  }
+}
+
+/** @throws BadInput if the delimiter occurs too often */
+function checkParts(body: Uint8Array, delimiter: Uint8Array): void {
+  const [first = 0] = delimiter;
+  let parts = -1;
+  for (let at = body.indexOf(first); at !== -1; at = body.indexOf(first, at + 1)) {
+    if (!delimiter.every((byte, index) => body[at + index] === byte)) continue;
+    if (++parts > MAX_PARTS) throw new BadInput("body", undefined, `more than ${MAX_PARTS} parts`);
+  }
+}
+
+const bytesOf = async (part: Blob) => new Uint8Array(await part.arrayBuffer());
+
+async function fileOf(part: Blob | string): Promise<FileValue> {
+  if (typeof part === "string") return { contentType: "text/plain; charset=utf-8", data: toUtf8(part) };
+  return { contentType: part.type, data: await bytesOf(part) };
+}
+
+/** @throws BadInput if a part is not JSON by itself */
+function checkedJson(name: string, text: string, limits: MessageLimits): string {
+  checkJson(text, limits);
+  try {
+    JSON.parse(text);
+  } catch {
+    throw new BadInput("body", name, "not JSON");
+  }
+  return text;
+}
+
+function memberOf({ jsonName, fieldKind }: DescField, values: readonly string[]): string {
+  const [first = "null"] = values;
+  if (values.length > 1 && fieldKind !== "list") throw new BadInput("body", jsonName, "given more than once");
+  const isWhole = fieldKind !== "list" || (values.length === 1 && first.trimStart().startsWith("["));
+  return `${JSON.stringify(jsonName)}:${isWhole ? first : `[${values.join()}]`}`;
+}
+
+function setFile(message: ReflectMessage, field: DescField, values: readonly FileValue[]): void {
+  const [first] = values;
+  const other = otherOneofMember(message.message, field);
+  if (other !== undefined)
+    throw new BadInput("body", field.jsonName, `${other.jsonName} of the same oneof is given too`);
+  if (field.fieldKind === "list") {
+    const list = message.get(field);
+    for (const value of values) list.add(field.message === undefined ? value.data : httpBody(value));
+  } else if (values.length > 1) throw new BadInput("body", field.jsonName, "given more than once");
+  else if (first !== undefined && field.fieldKind === "message") message.set(field, httpBody(first));
+  else if (first !== undefined) message.set(field, first.data);
+}
+
+const httpBody = (value: FileValue) => reflect(HttpBodySchema, create(HttpBodySchema, value));
+
+function listIn<Value>(lists: Map<DescField, Value[]>, field: DescField): Value[] {
+  const list = lists.get(field) ?? [];
+  lists.set(field, list);
+  return list;
+}
