@@ -2,7 +2,9 @@
 // the token. Each verifier in Go and in Python is a separate process, and those in TypeScript share one. All follow one service on loopback,
 // one language after the other.
 //
-//     npm run bench:logout [-- --verifiers 50] [--rounds 40] [--changes] [--beside <logouts a second>]
+//     npm run bench:logout [-- --verifiers 50] [--rounds 40] [--changes] [--upstream] [--beside <logouts a second>]
+//
+// With --upstream an identity provider ends the sessions, by a logout token for each.
 //
 // Each time is measured from the acknowledgement to the first refusal of a verifier, which checks the token every 5 ms. This
 // process reads the feed, too: what a verifier takes longer than this plain reader is its own delay. Other load on the machine distorts
@@ -14,8 +16,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { AccessTokenPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
+import { sendLogout, startIssuer } from "../support/logout-token.ts";
 import { startService } from "../support/service.ts";
-import { admin, bearer, type LoggedIn, logIn, message, openAdmin } from "../support/sessions.ts";
+import { admin, bearer, type LoggedIn, logIn, message, openAdmin, somebody } from "../support/sessions.ts";
 import { type Follower, type FollowOptions, LANGUAGES, startFollower } from "../support/verifier/languages.ts";
 
 type Urls = { readonly publicUrl: string; readonly adminUrl: string; readonly adminToken: string };
@@ -156,13 +159,25 @@ async function measure(): Promise<void> {
       verifiers: { type: "string", default: "50" },
       rounds: { type: "string", default: "40" },
       changes: { type: "boolean", default: false },
+      upstream: { type: "boolean", default: false },
       beside: { type: "string", default: "0" },
     },
   });
   const rounds = Number(values.rounds);
   // The load of this measurement is no reason to refuse calls.
   const limits = { OVERLOAD_MAX_LOOP_DELAY: "10s", MAX_CONNECTIONS_PER_ADDRESS: "20000" };
-  const service = await startService({ ISSUER, AUDIENCE, ...limits });
+  const provider = await startIssuer();
+  const service = await startService({ ISSUER, AUDIENCE, ...limits, ...(values.upstream && provider.env) });
+  const { issuer } = provider;
+  const endUpstream = async ({ subject: sub }: LoggedIn) => {
+    const response = await sendLogout(service, await provider.sign({ sub }));
+    if (response.status !== 200) throw new Error(`the back-channel logout responds ${response.status}`);
+  };
+  const [what, end] = values.upstream
+    ? ["upstream logouts", endUpstream]
+    : values.changes
+      ? ["changes", (session: LoggedIn) => change(service, session)]
+      : ["logouts", (session: LoggedIn) => logOut(service, session)];
   const { adminUrl, adminToken } = service;
   const options = { adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, policy: "refuse" } as const;
   const count = Number(values.verifiers);
@@ -177,12 +192,14 @@ async function measure(): Promise<void> {
     const stopBeside = startBeside(service, Number(values.beside));
     for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
       // The service may just be closing the idle connection of the previous round.
-      const session = await logIn(service).catch(() => logIn(service));
+      const subject = somebody();
+      const login = { subject, ...(values.upstream && { upstream: { issuer, subject } }) };
+      const session = await logIn(service, login).catch(() => logIn(service, login));
       const before = await Promise.all(followers.map((follower) => follower.verdictOf(session.accessToken)));
       if (before.some((verdict) => verdict !== "accepted")) throw new Error(`before the end: ${before}`);
       const arrival = arrivalOf(session.sid);
       const refusals = followers.map((follower) => follower.refusedAtMs(session.accessToken));
-      await (values.changes ? change(service, session) : logOut(service, session));
+      await end(session);
       const acknowledgedAt = nowMs();
       const [arrivedAt, ...times] = await Promise.all([arrival, ...refusals]);
       if (round < 0) continue;
@@ -192,7 +209,6 @@ async function measure(): Promise<void> {
     const beside = await stopBeside();
     for (const follower of followers) follower.stop();
     const load = loadavg()[0]?.toFixed(1);
-    const what = values.changes ? "changes" : "logouts";
     console.log(`${name}: ${values.verifiers} verifiers, ${rounds} ${what}, ${beside} logouts/s beside (load ${load})`);
     console.log(`  after the acknowledgement: ${sharesOf(delays)}`);
     console.log(`  after a plain reader of the feed: ${sharesOf(beyond)}`);

@@ -157,6 +157,11 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
         request === undefined ? UNKNOWN_REQUESTER : requesterOf(request, trust),
       ),
 
+    tokens: {
+      isUsed: (id) => store.isTokenUsed(id),
+      use: (id, lifeMs) => store.useToken(id, lifeMs),
+    },
+
     async end(request) {
       const found = presented(request);
       if (!found.ok) return { subject: undefined, cookies: cookie.clear() };

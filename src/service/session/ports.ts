@@ -146,6 +146,12 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
   /** Returns the live sessions, and maybe some that have ended, that came from a login at an identity provider (endings/upstream.ts). */
   sessionsOf(login: UpstreamLogin): Promise<readonly SessionId[]>;
 
+  /** Returns whether a token of a provider was noted as used, by any instance, and that has not been forgotten. @param id its hash */
+  isTokenUsed(id: string): Promise<boolean>;
+
+  /** Notes that a token of a provider was used. @param id its hash @param lifeMs for how long this is remembered */
+  useToken(id: string, lifeMs: number): Promise<void>;
+
   /**
    * Ends every session that was created before `createdBefore`, or all that exist if that is undefined. A session that is created after
    * the call began stays. Returns the time of creation up to which sessions have ended.

@@ -1,4 +1,5 @@
 /** Receives back-channel logouts: providers call `POST /v1/auth/backchannel-logout` when they have ended a login. */
+import { hash } from "node:crypto";
 import type { Request } from "../../platform/listener/exchange.ts";
 import { readBody } from "../../platform/listener/json.ts";
 import type { ProviderSettings } from "../config/providers.ts";
@@ -22,27 +23,22 @@ type Deps = ReceiverDeps & {
   ) => Promise<{ readonly ok: true; readonly token: LogoutToken } | TokenFailure>;
   /** Ends the sessions of a login, and returns how many. Rejects if some may still be live. */
   readonly end: (login: EndedLogin, request: Request) => Promise<number>;
-  readonly clock: () => number;
+  /** The tokens that were used, by their hashes. Each function rejects if the store does not respond. */
+  readonly tokens: {
+    isUsed(id: string): Promise<boolean>;
+    use(id: string, lifeMs: number): Promise<void>;
+  };
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
 };
 
 /** The size limit of a request, in bytes. A logout token takes about one kilobyte. */
 const MAX_BYTES = 16_384;
-/** How many tokens are remembered. Beyond this, the oldest are forgotten. */
-const MAX_REMEMBERED = 10_000;
+/** How long a token is remembered, in ms: until it is too old. */
+const REMEMBERED_MS = (MAX_AGE_SECONDS + CLOCK_SKEW_SECONDS) * 1000;
 
 /** Responds as OpenID Connect Back-Channel Logout 1.0 section 2.8 says. */
 export function createBackchannelLogout(deps: Deps) {
-  const { clock } = deps;
-  /** The tokens that have been accepted, until they are too old, oldest first. */
-  const used = new Map<string, number>();
-  const isUsed = (id: string) => {
-    for (const [other, until] of used) {
-      if (clock() < until && used.size <= MAX_REMEMBERED) break;
-      used.delete(other);
-    }
-    return used.has(id);
-  };
+  const { tokens } = deps;
 
   async function receive(request: Request): Promise<Received> {
     const text = new URLSearchParams((await readBody(request, MAX_BYTES)) ?? "").getAll("logout_token");
@@ -56,12 +52,12 @@ export function createBackchannelLogout(deps: Deps) {
     const verified = await deps.verify(settings, token);
     if (!verified.ok) return verified.reason === "unavailable" ? UNAVAILABLE : refuse(deps, settings, verified.code);
     const { jti, iat, ...login } = verified.token;
-    const id = JSON.stringify([settings.issuer, jti]);
-    if (isUsed(id)) return refuse(deps, settings, "used");
+    const id = hash("sha256", JSON.stringify([settings.issuer, jti]), "base64url");
+    if (await tokens.isUsed(id)) return refuse(deps, settings, "used");
     const createdUntilMs = (iat + CLOCK_SKEW_SECONDS) * 1000;
     const count = await deps.end({ issuer: settings.issuer, ...login, createdUntilMs }, request);
     // A token is used up only now: after a failure the provider repeats it.
-    used.set(id, clock() + (MAX_AGE_SECONDS + CLOCK_SKEW_SECONDS) * 1000);
+    await tokens.use(id, REMEMBERED_MS);
     deps.log.info({ event: "backchannel_logout", provider: settings.name, count }, "backchannel_logout");
     return { status: 200 };
   }

@@ -30,6 +30,8 @@ export interface SessionsOfBrowsers {
   elevate(sid: string, user: User, request: Request): Promise<boolean>;
   /** Ends the sessions of a login that a provider has ended, and returns how many. Rejects if some may still be live. */
   readonly endLogin: (login: EndedLogin, request: Request | undefined) => Promise<number>;
+  /** The logout tokens of providers that were used. */
+  readonly tokens: Parameters<typeof createBackchannelLogout>[0]["tokens"];
   /** Ends the session of the browser. Returns its subject, if it was live, and the `Set-Cookie` values that remove the cookies. */
   end(request: Request): Promise<{ readonly subject: string | undefined; readonly cookies: readonly string[] }>;
 }
@@ -72,7 +74,7 @@ export function createSignIn(deps: Deps): Route {
   const pages = createPages(deps.style);
   const pending = createPendingLogins({ seal, clock, isSecure: origin.startsWith("https:") });
   const context = { ...deps, pages, pending, providerOf: createProviders(deps) };
-  const receiving = { ...deps, end: deps.sessions.endLogin };
+  const receiving = { ...deps, end: deps.sessions.endLogin, tokens: deps.sessions.tokens };
   const verify = (settings: ProviderSettings, token: string) => context.providerOf(settings).verifyLogout(token);
   const accept = createAcceptEvent(receiving);
   const receivers = new Map([

@@ -3,17 +3,17 @@
  * `oidcc-client-back-channel-logout-rp-basic`.
  */
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { generateKeyPair, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { oneProvider } from "../../../src/service/config/providers.ts";
-import { createBackchannelLogout } from "../../../src/service/sign-in/backchannel-logout.ts";
 import { aService, STORES } from "../../support/every-protocol.ts";
 import { LOGOUT_EVENTS, sendLogout, startIssuer } from "../../support/logout-token.ts";
-import { startService } from "../../support/service.ts";
+import { startRedis } from "../../support/redis.ts";
+import { type Service, startService, withKeys } from "../../support/service.ts";
+
 import { bearer, logIn, openPublic, somebody } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 
 const provider = await startIssuer();
 afterAll(() => provider.stop());
@@ -136,44 +136,36 @@ describe("a request", () => {
   });
 });
 
-test("while the provider's keys or the store do not respond, the token is not used up: repeated, it ends the session", async () => {
-  const settings = oneProvider({ issuer, clientId: "app", credential: { kind: "none" } });
-  const failures: ("keys" | "store")[] = ["keys", "store"];
-  const ended: unknown[] = [];
-  const handle = createBackchannelLogout({
-    providers: () => [settings],
-    verify: async () => {
-      if (failures[0] === "keys") return { ok: false, reason: "unavailable" };
-      return { ok: true, token: { jti: "1", iat: 1_000, subject: "alice" } };
-    },
-    end: async (login) => {
-      if (failures[0] === "store") throw new Error("the store does not respond");
-      ended.push(login);
-      return 1;
-    },
-    clock: () => 1_000_000,
-    log: { info() {}, warn() {} },
-    onError() {},
-    countFailure: () => undefined,
-  });
-  const server = createServer(handle);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const publicUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const token = await sign({ sub: "alice" });
-  const statuses: [number, string | null][] = [];
-  for (let i = 0; i < 4; i++) {
-    const response = await sendLogout({ publicUrl }, token);
-    statuses.push([response.status, response.headers.get("retry-after")]);
-    failures.shift();
-  }
-  server.close();
-  expect(statuses).toEqual([
-    [503, "1"],
-    [503, "1"],
-    [200, null],
-    [400, null],
-  ]);
-  expect(ended).toEqual([{ issuer, subject: "alice", createdUntilMs: 1_060_000 }]);
+test("while the provider's keys or the store do not respond, the token is not used up; once used, no instance takes it again", async () => {
+  const other = await startIssuer();
+  const redis = await startRedis();
+  const env = { ...other.env, REDIS_URL: redis.url, REDIS_COMMAND_TIMEOUT: "1s", DATA_DIR: withKeys() };
+  const [first, second] = await Promise.all([startService(env), startService(env)]);
+  const session = await logIn(first, { upstream: { issuer: other.issuer, subject: "alice" } });
+  const token = await other.sign({ sub: "alice" });
+  const send = async (at: Service) => {
+    const { status, headers } = await sendLogout(at, token);
+    return [status, headers.get("retry-after")];
+  };
+  const isLive = async () =>
+    (await openPublic(first).call(SessionService.method.listSessions, {}, bearer(session.accessToken))).ok;
+
+  other.setDown(true);
+  expect(await send(first)).toEqual([503, "1"]);
+  other.setDown(false);
+  redis.pause();
+  expect(await send(first)).toEqual([503, "1"]);
+  redis.resume();
+  await until(async () => expect(await isLive()).toBe(true));
+  await until(async () => expect(await send(first)).toEqual([200, null]));
+  expect(await isLive()).toBe(false);
+  expect(await send(second)).toEqual([400, null]);
+  await first.stop();
+  const restarted = await startService(env);
+  expect(await send(restarted)).toEqual([400, null]);
+  await Promise.all([restarted.stop(), second.stop()]);
+  await redis.stop();
+  other.stop();
 });
 
 test("a provider that is away is asked again, and its keys are read once for many tokens", async () => {

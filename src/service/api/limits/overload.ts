@@ -56,6 +56,8 @@ const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" 
   endOwned: "ending",
   endAll: "ending",
   sessionsOf: "ending",
+  isTokenUsed: "ending",
+  useToken: "ending",
   revokeAll: "ending",
   expire: "free",
   forget: "ending",

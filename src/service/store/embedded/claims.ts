@@ -1,6 +1,5 @@
-/** The claims of session ids: until a time, no second session is created with the id (`createOnce`). */
+/** What counts once: until a time, no second session is created with an id (`createOnce`), and no token is used again (`useToken`). */
 import type { DatabaseSync } from "node:sqlite";
-import type { SessionId } from "../../session/model.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { SWEEP } from "./schema.ts";
 import type { Transactions } from "./transactions.ts";
@@ -11,8 +10,9 @@ export const CLAIMS_TABLE = `
   CREATE INDEX IF NOT EXISTS claims_by_expiry ON claims (claimed_until);`;
 
 export type Claims = {
-  has(sid: SessionId, now: StoreMs): boolean;
-  add(sid: SessionId, until: StoreMs, now: StoreMs): void;
+  /** @param name an id of a session, or another text that no session has as its id */
+  has(name: string, now: StoreMs): boolean;
+  add(name: string, until: StoreMs, now: StoreMs): void;
 };
 
 /** Returns a function that opens the table, outside of other transactions. */
@@ -34,10 +34,10 @@ function prepare(db: DatabaseSync): Claims {
     `DELETE FROM claims WHERE sid IN (SELECT sid FROM claims WHERE claimed_until <= ? ORDER BY claimed_until LIMIT ${SWEEP})`,
   );
   return {
-    has: (sid, now) => one.get(sid, now) !== undefined,
-    add(sid, until, now) {
+    has: (name, now) => one.get(name, now) !== undefined,
+    add(name, until, now) {
       sweep.run(now);
-      insert.run(sid, until);
+      insert.run(name, until);
     },
   };
 }

@@ -88,7 +88,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   return {
     ...createEvents(sql, transactions, sessions),
     ...createLists(sql, transactions, sessions),
-    ...createUpstream(sql, transactions),
+    ...createUpstream(sql, transactions, openClaims),
     ...createSessionSteps({
       ...parts,
       reuseIntervalMs: options.reuseIntervalMs,

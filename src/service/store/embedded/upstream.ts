@@ -1,13 +1,16 @@
-/** Finds the sessions that came from a login at an identity provider, by two indexes of their column `fixed`. */
+/** Finds the sessions that came from a login at an identity provider, by two indexes of their column `fixed`, and keeps its used tokens. */
 import type { SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
+import { later } from "../../session/time.ts";
+import type { Claims } from "./claims.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
 export function createUpstream(
   sql: Statements,
-  { read }: Pick<Transactions, "read">,
-): Pick<SessionStore, "sessionsOf"> {
+  { read, write }: Transactions,
+  openClaims: () => Claims,
+): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
   return {
     async sessionsOf(login) {
       const rows = read(() =>
@@ -17,5 +20,17 @@ export function createUpstream(
       );
       return rows.map(({ sid }) => sid as SessionId);
     },
+
+    async isTokenUsed(id) {
+      const claims = openClaims();
+      return read((now) => claims.has(nameOf(id), now));
+    },
+
+    async useToken(id, lifeMs) {
+      const claims = openClaims();
+      write("FULL", (now) => claims.add(nameOf(id), later(now, lifeMs), now));
+    },
   };
 }
+
+const nameOf = (token: string) => `token ${token}`;

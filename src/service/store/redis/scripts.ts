@@ -17,7 +17,7 @@ const VERBS = [
   ...(["signal_waiting", "signals_of"] as const),
   ...(["forget", "forget_records", "event_sessions"] as const),
   ...(["subscription"] as const),
-  ...(["attach", "attached", "detach", "upstream"] as const),
+  ...(["attach", "attached", "detach", "upstream", "token"] as const),
   ...(["forget_last_seen", "register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
 ] as const;
 

@@ -64,7 +64,7 @@ function composeStore(
     ...createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }),
     ...endings,
     ...createLists(link, clustered),
-    ...createUpstream(link, clustered),
+    ...createUpstream(link, acknowledge, clustered),
     ...createEvents(link, clustered),
     ...createCreation(link, acknowledge, markerLifeMs, endings.endOwned),
     endAll: ends.endAll,

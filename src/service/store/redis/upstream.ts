@@ -1,10 +1,14 @@
-/** Finds the sessions that came from a login at an identity provider. Only their partitions know them, so all partitions are asked. */
+/**
+ * Finds the sessions that came from a login at an identity provider, and keeps its used tokens. Only the partitions of sessions know their
+ * logins, so all partitions are asked.
+ */
 import { hash } from "node:crypto";
 import type { UpstreamLogin } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import type { Link } from "./link.ts";
-import { slicesOf, TAGS } from "./partitions.ts";
-import { buffers, sessionId } from "./replies.ts";
+import { slicesOf, TAGS, tagOfSubject } from "./partitions.ts";
+import type { Acknowledge } from "./replicas.ts";
+import { buffers, sessionId, text } from "./replies.ts";
 
 /** The length of a name, in characters (UPSTREAM in lua/partition.lua). */
 const NAME_LENGTH = 22;
@@ -19,12 +23,24 @@ export function nameOf(login: UpstreamLogin): string {
   return hash("sha1", `${Buffer.byteLength(issuer)}:${issuer}${part}`).slice(0, NAME_LENGTH);
 }
 
-export function createUpstream(link: Pick<Link, "run">, clustered: boolean): Pick<SessionStore, "sessionsOf"> {
+export function createUpstream(
+  link: Pick<Link, "run">,
+  acknowledge: Acknowledge,
+  clustered: boolean,
+): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
   return {
     async sessionsOf(login) {
       const slots = slicesOf(TAGS, clustered ? 1 : TAGS.length);
       const found = await Promise.all(slots.map((tags) => link.run("upstream", tags, [nameOf(login)])));
       return found.flatMap((reply) => buffers(reply).map(sessionId));
+    },
+
+    isTokenUsed: async (id) => text(await link.run("token", [tagOfSubject(id)], [id, 0])) === "used",
+
+    async useToken(id, lifeMs) {
+      const tag = tagOfSubject(id);
+      await link.run("token", [tag], [id, lifeMs]);
+      await acknowledge(tag, []);
     },
   };
 }

@@ -105,4 +105,18 @@ export function upstreamContract(context: () => Context): void {
     expect((await store.find(sid)).ok).toBe(true);
     expect(await bySession("a")).toContain(sid);
   });
+
+  test("a token is used at every instance, until it is forgotten", async () => {
+    const { store, backend } = context();
+    const [id, other] = [subject(), subject()];
+    expect(await store.isTokenUsed(id)).toBe(false);
+    await store.useToken(id, IDLE);
+    const instance = await backend.open();
+    expect([await store.isTokenUsed(id), await instance.isTokenUsed(id)]).toEqual([true, true]);
+    expect(await store.isTokenUsed(other)).toBe(false);
+    await backend.advance(IDLE - 1_000);
+    expect(await store.isTokenUsed(id)).toBe(true);
+    await backend.advance(1_000);
+    expect(await store.isTokenUsed(id)).toBe(false);
+  });
 }

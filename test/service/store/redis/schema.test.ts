@@ -19,6 +19,7 @@ import { ABSOLUTE, IDLE, MARKER_LIFE, newSession, nonce, SECOND, subject } from 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../../docs/reference/redis-schema.md"), "utf8");
 const RETENTION = 600 * SECOND;
 const DAYS_32 = 32 * 86_400 * SECOND;
+const MINUTES_11 = 660 * SECOND;
 const DAYS_400 = 400 * 86_400 * SECOND;
 /**
  * How much shorter the remaining life of a key may be than the documented one, in ms. Some time passes between a write and the check of its
@@ -74,6 +75,7 @@ const LIVES: Readonly<Record<string, number | undefined>> = {
   "32 days after its last entry is of no use": MARKER_LIFE + DAYS_32,
   "32 days": DAYS_32,
   "400 days": DAYS_400,
+  "11 minutes": MINUTES_11,
   "`SIGNALS_RETENTION` and 32 days": DEFAULT_RETENTION_MS + DAYS_32,
   "none: deleted when all are appended": undefined,
   "`EVENT_RETENTION` after the last one": RETENTION,
@@ -125,6 +127,7 @@ async function useEveryVerb(): Promise<SessionId> {
   await store.registerKey(kept.sid, { ...kept.first, generation: 2 }, someKey());
   await store.unbind(kept.sid);
   await store.elevate(kept.sid, { ...authentication, time: wallMs(6_000) });
+  await store.useToken("a".repeat(43), MINUTES_11);
   await store.createOnce(DAYS_400, undefined, newSession(user), nonce(), 1_000, ORIGIN);
   for (let count = 0; count <= MAX_EVENT_SESSIONS; count++) {
     const { sid } = await login(user);

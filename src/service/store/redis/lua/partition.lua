@@ -15,6 +15,7 @@
 --                   (One member for each session would take three times the memory.)
 --   {a7}m<sid>      marker of an ended session. Its value is the time at which the marker expires, ms.
 --   {a7}t<sid>      the id was used for a session that is created once (create.lua). Its value is the time until which that counts, ms.
+--   {a7}T<hash>     a token of an identity provider was used. Its value is the time until which that counts, ms.
 --   {a7}e           a time, ms: all sessions that were created until then have ended (RevokeAllSessions). The key is absent if no
 --                   session has ended in this way.
 --   {a7}y           the instance that looks for expired sessions, and the time until which no other one does, ms (expire.lua).

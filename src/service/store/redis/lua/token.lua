@@ -1,0 +1,13 @@
+#!lua
+-- Notes that a token of an identity provider was used, or looks whether it was.
+-- KEYS  1 partition of the token
+-- ARGV  1 its hash, 2 for how long to note it, ms; 0 to look
+-- Returns 'used' if it was used, or ''.
+local key, life = KEYS[1] .. 'T' .. ARGV[1], tonumber(ARGV[2])
+if life == 0 then
+  local used_until = redis.call('GET', key)
+  return used_until and now < tonumber(used_until) and 'used' or ''
+end
+local used_until = string.format('%.0f', now + life)
+redis.call('SET', key, used_until, 'PXAT', string.format('%.0f', now + life + shift))
+return ''
