@@ -26,7 +26,7 @@ import { type Authentication, parseSessionId } from "../session/model.ts";
 import { type AccessTokens, type RefreshTokens, type SessionStore, StoreUnavailable } from "../session/ports.ts";
 import { authenticateCookie } from "../session/rotation/presented-cookie.ts";
 import { wallMs } from "../session/time.ts";
-import type { SessionsOfBrowsers, SignedIn } from "../sign-in/sign-in.ts";
+import type { SessionsOfBrowsers, SignedIn } from "../sign-in/sessions.ts";
 import type { User } from "../sign-in/user.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";

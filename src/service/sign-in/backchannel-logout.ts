@@ -15,6 +15,13 @@ export type EndedLogin = Pick<LogoutToken, "sessionId" | "subject"> & {
   readonly createdUntilMs: number;
 };
 
+/** The tokens that were used, by their hashes, at any instance. Each function rejects if the store does not respond. */
+export type UsedTokens = {
+  isUsed(id: string): Promise<boolean>;
+  /** @param lifeMs for how long the token is remembered */
+  use(id: string, lifeMs: number): Promise<void>;
+};
+
 type Deps = ReceiverDeps & {
   readonly providers: () => readonly ProviderSettings[];
   readonly verify: (
@@ -23,11 +30,7 @@ type Deps = ReceiverDeps & {
   ) => Promise<{ readonly ok: true; readonly token: LogoutToken } | TokenFailure>;
   /** Ends the sessions of a login, and returns how many. Rejects if some may still be live. */
   readonly end: (login: EndedLogin, request: Request) => Promise<number>;
-  /** The tokens that were used, by their hashes. Each function rejects if the store does not respond. */
-  readonly tokens: {
-    isUsed(id: string): Promise<boolean>;
-    use(id: string, lifeMs: number): Promise<void>;
-  };
+  readonly tokens: UsedTokens;
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
 };
 

@@ -1,0 +1,24 @@
+/** The interface through which sign-in creates, elevates and ends sessions. */
+import type { Request } from "../../platform/listener/exchange.ts";
+import type { EndedLogin, UsedTokens } from "./backchannel-logout.ts";
+import type { User } from "./user.ts";
+
+export type SignedIn =
+  | { readonly ok: true; readonly cookies: readonly string[] }
+  | { readonly ok: false; readonly problem: "too_many" | "too_many_sessions" | "refused" };
+
+/** What sign-in needs of the service. Each function rejects if the store does not respond. */
+export interface SessionsOfBrowsers {
+  /** Returns the id of the browser's session, whether or not it is live. */
+  current(request: Request): string | undefined;
+  /** Creates a session, and ends the browser's former one in the same step. */
+  create(user: User, request: Request): Promise<SignedIn>;
+  /** Records that the user of a session has authenticated again; false if it is not a live session of that user. */
+  elevate(sid: string, user: User, request: Request): Promise<boolean>;
+  /** Ends the sessions of a login that a provider has ended, and returns how many. Rejects if some may still be live. */
+  readonly endLogin: (login: EndedLogin, request: Request | undefined) => Promise<number>;
+  /** The logout tokens of providers that were used. */
+  readonly tokens: UsedTokens;
+  /** Ends the session of the browser. Returns its subject, if it was live, and the `Set-Cookie` values that remove the cookies. */
+  end(request: Request): Promise<{ readonly subject: string | undefined; readonly cookies: readonly string[] }>;
+}
