@@ -1,3 +1,4 @@
+import type { JsonWriteOptions } from "@bufbuild/protobuf";
 import type { BoundsOptions, TableOptions } from "connect-http-routes";
 import {
   addressOf,
@@ -21,7 +22,8 @@ export interface GatewayArguments {
   readonly serviceConfig: string | undefined;
   readonly services: readonly string[];
   readonly autoRoutes: boolean;
-  readonly reading: TableOptions;
+  readonly tables: TableOptions;
+  readonly json: Pick<JsonWriteOptions, "alwaysEmitImplicit" | "useProtoFieldName" | "enumAsInteger">;
   readonly protobuf: boolean;
   readonly protocol: "grpc" | "grpc-web" | "connect";
   readonly upstreamHttp: "1.1" | "2";
@@ -71,6 +73,13 @@ const OPTIONS = {
   "case-insensitive-enums": FLAG,
   "form-posts": FLAG,
   "method-override": FLAG,
+  "unset-fields": FLAG,
+  "proto-names": FLAG,
+  "enum-numbers": FLAG,
+  "int64-numbers": FLAG,
+  "stream-results": FLAG,
+  "grpc-metadata": FLAG,
+  "any-update-mask": FLAG,
   protobuf: FLAG,
   "unescape-all": FLAG,
   protocol: { ...TEXT, default: "grpc" },
@@ -132,11 +141,20 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     serviceConfig: values["service-config"],
     services: [...new Set(values.service ?? [])],
     autoRoutes: values["auto-routes"],
-    reading: {
+    tables: {
       caseInsensitiveEnums: values["case-insensitive-enums"],
       formPosts: values["form-posts"],
       methodOverride: values["method-override"],
+      int64AsNumber: values["int64-numbers"],
+      streamResults: values["stream-results"],
+      grpcMetadata: values["grpc-metadata"],
+      ...(values["any-update-mask"] && { inferUpdateMask: "any-name" }),
       ...(values["unescape-all"] && { multiSegmentDecoding: "all" }),
+    },
+    json: {
+      alwaysEmitImplicit: values["unset-fields"],
+      useProtoFieldName: values["proto-names"],
+      enumAsInteger: values["enum-numbers"],
     },
     protobuf: values.protobuf,
     protocol,

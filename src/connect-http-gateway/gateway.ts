@@ -143,12 +143,12 @@ async function createHandler(
     routes: tables.reduce((sum, { routes }) => sum + routes.length, 0),
   });
   return createHttpHandler({
-    ...args.reading,
+    ...args.tables,
     ...args.bounds,
     codecs: args.protobuf ? [protobufCodec] : [],
     tables,
     transport,
-    jsonOptions: { registry },
+    jsonOptions: { ...args.json, registry },
     readMaxBytes: args.maxBodyBytes,
     heartbeatIntervalMs: args.heartbeatMs,
     ndjsonHeartbeats: args.ndjsonHeartbeats,

@@ -11,6 +11,13 @@ export const USAGE = `connect-http-gateway: serves google.api.http routes in fro
   --case-insensitive-enums    accept the names of enum values in any case
   --form-posts                accept HTML forms where the body is the whole message
   --method-override           treat a POST with X-HTTP-Method-Override as a request of that method
+  --unset-fields              write fields without presence that have their default value
+  --proto-names               write the names of fields as in the .proto files
+  --enum-numbers              write enum values as numbers
+  --int64-numbers             write 64-bit integers as numbers where JavaScript reads them exactly
+  --stream-results            write the messages of streams as {"result": …}
+  --grpc-metadata             metadata has the prefix Grpc-Metadata- in headers, trailers Grpc-Trailer-
+  --any-update-mask           derive the only mask of a PATCH from its body, whatever its name; default: update_mask alone
   --protobuf                  accept and send application/x-protobuf, too
   --unescape-all              decode all escapes in multi-segment path variables, %2F too
   --protocol NAME             grpc (default), grpc-web or connect

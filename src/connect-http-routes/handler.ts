@@ -20,6 +20,7 @@ import { createMethodOverride, type MethodOverride } from "./routes/method-overr
 import type { RouteTable } from "./routes/model.ts";
 import { createPathPrefix } from "./routes/path-prefix.ts";
 import { forwardTo } from "./upstream/forward.ts";
+import { unprefixMetadata } from "./upstream/metadata.ts";
 
 /** Serves exchanges: decodes the request, calls the implementation, encodes the response. */
 interface RequestHandler<Source> {
@@ -55,12 +56,9 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
     let inFlight: CallInFlight | undefined;
     try {
       endpoint = match.kind === "route" ? endpoints.get(match.route) : undefined;
-      if (match.kind !== "route" || endpoint === undefined) {
-        if (match.kind !== "method_not_allowed" || exchange.method !== "OPTIONS")
-          throw new FailureError(notFound(match));
-        return responses.allow(exchange, match.allow);
-      }
+      if (match.kind !== "route" || endpoint === undefined) return respondWithoutRoute(responses, exchange, match);
       const { rpc, method } = endpoint;
+      if (endpoint.grpcMetadata) unprefixMetadata(exchange.headers);
       if (!bounds.ignores(exchange.headers)) inFlight = bounds.begin();
       call = new Call(method, exchange, {
         timeoutMs: readTimeout(exchange.headers, rpc.options.maxTimeoutMs),
@@ -180,6 +178,12 @@ const REMOTE_HEAD_WAIT_MS = 500;
 
 function withHeadWait<Source>(options: HandlerOptions<Source>): ResponseOptions<Source> {
   return options.transport === undefined ? options : { streamHeadWaitMs: REMOTE_HEAD_WAIT_MS, ...options };
+}
+
+/** Responds to OPTIONS. @throws FailureError for any other request without a route */
+function respondWithoutRoute<Source>(responses: Responses<Source>, exchange: Exchange<Source>, match: Match): void {
+  if (match.kind !== "method_not_allowed" || exchange.method !== "OPTIONS") throw new FailureError(notFound(match));
+  responses.allow(exchange, match.allow);
 }
 
 function notFound(match: Match): Failure {

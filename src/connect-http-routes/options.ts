@@ -33,7 +33,12 @@ export interface CommonOptions<Source>
   extends ResponseOptions<Source>,
     BoundsOptions,
     TableOptions,
-    Partial<Omit<UniversalHandlerOptions, "acceptCompression" | "requireConnectProtocolHeader" | "binaryOptions">> {
+    Partial<
+      Omit<
+        UniversalHandlerOptions,
+        "acceptCompression" | "requireConnectProtocolHeader" | "binaryOptions" | "jsonOptions"
+      >
+    > {
   /** The route tables of the services: generated (`*_http.ts`), or from `createRoutes`. */
   readonly tables: Iterable<RouteTable>;
   /**
@@ -57,6 +62,4 @@ export interface CommonOptions<Source>
    * bytes it takes. Default: 100,000.
    */
   readonly readMaxElements?: number;
-  /** Whether the empty update mask of a PATCH is derived from the fields of the body. Default: true. */
-  readonly inferUpdateMask?: boolean;
 }

@@ -15,7 +15,7 @@ import { startGrpcServer } from "../connect-http-routes/support/grpc-server.ts";
 import { until } from "../support/until.ts";
 import { MAIN, type Running, runGateway, startRelay } from "./running.ts";
 
-const { directory, set, setHealth, upstream } = startRelay();
+const { directory, set, setHealth, upstream, lastMetadata } = startRelay();
 
 /** Sends a request, and closes its connection. */
 async function cut({ origin }: Running, path: string): Promise<void> {
@@ -149,6 +149,35 @@ describe("connect-http-gateway", () => {
     // The gateway ignores an unknown enum value in JSON, as it ignores unknown fields.
     expect(refused.map(({ status }) => status)).toEqual([415, 400, 200, 405]);
     expect(await refused[2]?.json()).toEqual({});
+  });
+
+  test("reads and writes as clients of grpc-gateway know it, if it is asked to", async () => {
+    const flags = ["--unset-fields", "--proto-names", "--enum-numbers", "--int64-numbers"];
+    const forms = ["--stream-results", "--grpc-metadata", "--any-update-mask", "--form-posts"];
+    const { origin } = await runGateway(...upstream(), "--descriptors", set, ...flags, ...forms);
+    const headers = { "grpc-metadata-x-sent": "s", "grpc-metadata-x-forwarded-for": "192.0.2.1" };
+    const response = await fetch(`${origin}/v1/items/a?how=headers&size=SIZE_LARGE&number=7`, { headers });
+    expect(await response.json()).toEqual({ name: "a", number: 7, how: "headers", tags: [], size: 1 });
+    const names = ["grpc-metadata-x-reply", "grpc-metadata-set-cookie", "grpc-trailer-x-trailer", "x-reply"];
+    expect(names.map((name) => response.headers.get(name))).toEqual(["early", "a=1", "late", null]);
+    expect(lastMetadata().get("x-sent")).toEqual(["s"]);
+    expect(lastMetadata().get("x-forwarded-for")).toEqual(["127.0.0.1"]);
+    const stream = await (await fetch(`${origin}/v1/counts/a?number=1&how=fail`)).text();
+    expect(
+      stream
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { result: { name: "a", number: 1, how: "", tags: [], size: 0 } },
+      { error: { code: 9, message: "as asked", details: [] } },
+    ]);
+    const total = await fetch(`${origin}/v1/sums/a`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{}",
+    });
+    expect(await total.json()).toHaveProperty("content_type", "");
   });
 
   test("accepts and sends protobuf, messages and streams, if it is asked to", async () => {

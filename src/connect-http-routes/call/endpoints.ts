@@ -16,17 +16,18 @@ export interface Endpoint {
   /** Whether the response content is the bytes of a google.api.HttpBody. */
   readonly raw: boolean;
   readonly entityTags: RouteEntityTags | undefined;
+  readonly streamResults: boolean;
+  readonly grpcMetadata: boolean;
 }
 
 interface EndpointOptions extends TableOptions {
   readonly tables: Iterable<RouteTable>;
-  readonly inferUpdateMask?: boolean;
   readonly readMaxElements?: number;
 }
 
 /** The JSON options are the same as on the Connect endpoint: unknown fields are ignored by default. */
-function jsonOptionsOf({ options }: RecordedRpc): Partial<JsonReadOptions & JsonWriteOptions> {
-  return { ignoreUnknownFields: true, ...options.jsonOptions };
+function jsonOptionsOf({ options }: RecordedRpc, table: RouteTable): Partial<JsonReadOptions & JsonWriteOptions> {
+  return { ignoreUnknownFields: true, ...options.jsonOptions, ...table.jsonOptions };
 }
 
 /** Joins routes and implementations. Routes of RPCs without implementation are left out. @throws Error if a service is not registered */
@@ -41,11 +42,8 @@ export function createEndpoints(
   };
   for (const table of options.tables) {
     const { service, routes } = table;
-    const { formPosts = options.formPosts ?? false } = table;
-    const { multipart = options.multipart ?? false } = table;
-    const { caseInsensitiveEnums = options.caseInsensitiveEnums ?? false } = table;
-    const { refuseUnknownQuery = options.refuseUnknownQuery ?? false } = table;
-    const { entityTags = options.entityTags } = table;
+    const option = <Name extends keyof TableOptions>(name: Name): TableOptions[Name] => table[name] ?? options[name];
+    const entityTags = option("entityTags");
     if (!service.methods.some((method) => recorded.has(method))) {
       throw new Error(`there are routes of ${service.typeName}, but the service is not registered`);
     }
@@ -54,7 +52,7 @@ export function createEndpoints(
       if (method === undefined) throw new Error(`${routeName(route)}: ${service.typeName} has no RPC ${route.rpc}`);
       const rpc = recorded.get(method);
       if (rpc === undefined) continue;
-      const json = jsonOptionsOf(rpc);
+      const json = jsonOptionsOf(rpc, table);
       endpoints.set(route, {
         route,
         rpc,
@@ -62,15 +60,17 @@ export function createEndpoints(
         request: createRequestCodec(method, route, {
           json,
           limits,
-          refuseUnknownQuery,
-          inferUpdateMask: options.inferUpdateMask ?? true,
-          formPosts,
-          multipart,
-          caseInsensitiveEnums,
+          refuseUnknownQuery: option("refuseUnknownQuery") ?? false,
+          inferUpdateMask: option("inferUpdateMask") ?? true,
+          formPosts: option("formPosts") ?? false,
+          multipart: option("multipart") ?? false,
+          caseInsensitiveEnums: option("caseInsensitiveEnums") ?? false,
         }),
-        response: createResponseCodec(method, route, json),
+        response: createResponseCodec(method, route, json, option("int64AsNumber")),
         raw: isHttpBody(responseType(method, route)),
         entityTags: entityTags?.of(method, route),
+        streamResults: option("streamResults") ?? false,
+        grpcMetadata: option("grpcMetadata") ?? false,
       });
     }
   }

@@ -11,8 +11,9 @@ import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
 import { type HttpBody, HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { BadInput } from "./bad-input.ts";
 import type { ContentCodec, MessageCodec, ValueCodec } from "./content-codec.ts";
-import { createEnumNormalizer, type EnumNormalizer } from "./enum-names.ts";
+import { DECLARED_ENUMS } from "./enum-names.ts";
 import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
+import { createFieldMapper, type FieldMapper } from "./field-values.ts";
 import { checkJson, type MessageLimits } from "./message-limits.ts";
 
 /** Makes a message from a body, and reports the body's JSON if it is JSON. @throws BadInput */
@@ -43,7 +44,9 @@ export function createBodyReader(
   { whole, field, raw }: BodyPart,
   options: BodyOptions,
 ): BodyReader {
-  const normalizeEnums = options.caseInsensitiveEnums ? createEnumNormalizer(input, options.json.registry) : undefined;
+  const normalizeEnums = options.caseInsensitiveEnums
+    ? createFieldMapper(input, DECLARED_ENUMS, options.json.registry)
+    : undefined;
 
   // Many requests without parameters have the body `{}`. The parser is skipped for them.
   const isPlainMessage = whole && !input.typeName.startsWith("google.protobuf.");
@@ -97,7 +100,7 @@ function parseBody(
   }
 }
 
-function normalized(normalizeEnums: EnumNormalizer, json: JsonValue): JsonValue {
+function normalized(normalizeEnums: FieldMapper, json: JsonValue): JsonValue {
   try {
     return normalizeEnums(json);
   } catch (error) {

@@ -42,8 +42,7 @@ export interface RequestCodec {
 
 interface RequestCodecOptions extends BodyOptions {
   readonly refuseUnknownQuery: RefuseUnknownQuery;
-  /** Whether the empty update mask of a PATCH is derived from the fields of the body. */
-  readonly inferUpdateMask: boolean;
+  readonly inferUpdateMask: boolean | "any-name";
   /** Whether the whole message may also be sent as `application/x-www-form-urlencoded`. */
   readonly formPosts: boolean;
   /** Whether the whole message may also be sent as `multipart/form-data`. */
@@ -66,7 +65,9 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
   const paths = pathFields(input, route);
   const findMissing = createRequiredCheck(input);
   const mask =
-    options.inferUpdateMask && route.method === "PATCH" && !raw && field ? updateMaskOf(input, field) : undefined;
+    options.inferUpdateMask && route.method === "PATCH" && !raw && field
+      ? updateMaskOf(input, field, options.inferUpdateMask === "any-name")
+      : undefined;
 
   /** @throws BadInput for a field that is missing, although the language requires it */
   function refuseMissing(missing: string): never {

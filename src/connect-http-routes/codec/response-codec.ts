@@ -14,7 +14,10 @@ import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { bodyField, fieldByName, isHttpBody, JSON_MESSAGES, messageType, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import type { ChosenCodec, ContentCodec } from "./content-codec.ts";
+import { createFieldMapper, type FieldMapper } from "./field-values.ts";
 import { jsonReplacerOf } from "./json-text.ts";
+import { isJsonObject } from "./json-values.ts";
+import { SAFE_INTEGERS } from "./safe-integers.ts";
 
 export interface Payload {
   readonly contentType: string;
@@ -35,7 +38,13 @@ export function responseType(method: DescMethod, route: Route): DescMessage | un
   return messageType(fieldByName(method.output, route.responseBody));
 }
 
-export function createResponseCodec(method: DescMethod, route: Route, json: Partial<JsonWriteOptions>): ResponseCodec {
+/** @param int64AsNumber whether 64-bit integers are written as numbers where JavaScript reads them exactly */
+export function createResponseCodec(
+  method: DescMethod,
+  route: Route,
+  json: Partial<JsonWriteOptions>,
+  int64AsNumber = false,
+): ResponseCodec {
   const { output } = method;
   const field = bodyField(output, route.responseBody);
   const type = responseType(method, route);
@@ -43,7 +52,8 @@ export function createResponseCodec(method: DescMethod, route: Route, json: Part
     return { accepts: () => false, encode: (message) => httpBody(messageOf(output, message, field)) };
   }
   const replacer = jsonReplacerOf(output);
-  const readValue = createValueReader(output, field, json);
+  const mapper = int64AsNumber ? createFieldMapper(output, SAFE_INTEGERS, json.registry) : undefined;
+  const readValue = createValueReader(output, field, json, mapper);
   return {
     accepts: ({ kind }) => kind === "value" || type !== undefined,
     encode(message, chosen) {
@@ -67,6 +77,21 @@ export function messageOf(output: DescMessage, message: Message, field: DescFiel
 
 /** Returns a function that makes the JSON value of the content. */
 function createValueReader(
+  output: DescMessage,
+  field: DescField | undefined,
+  json: Partial<JsonWriteOptions>,
+  mapper?: FieldMapper,
+): (message: Message) => JsonValue {
+  const plain = createPlainReader(output, field, json);
+  if (mapper === undefined) return plain;
+  if (field === undefined) return (message) => mapper(plain(message));
+  return (message) => {
+    const whole = mapper({ [field.jsonName]: plain(message) });
+    return isJsonObject(whole) ? (whole[field.jsonName] ?? null) : whole;
+  };
+}
+
+function createPlainReader(
   output: DescMessage,
   field: DescField | undefined,
   json: Partial<JsonWriteOptions>,

@@ -1,7 +1,6 @@
 import { create, type DescField, type DescMessage, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { FieldMaskSchema } from "@bufbuild/protobuf/wkt";
-import { fieldByName } from "../routes/field-path.ts";
 import { isJsonObject } from "./json-values.ts";
 
 /** The fields of an update request that hold the mask and the resource. */
@@ -10,11 +9,20 @@ interface UpdateMask {
   readonly body: DescField & { fieldKind: "message" };
 }
 
-/** Returns the field `update_mask` of a request whose body is the given field; undefined if the request has no such field. */
-export function updateMaskOf(input: DescMessage, body: DescField): UpdateMask | undefined {
-  const mask = fieldByName(input, "update_mask");
-  if (mask?.fieldKind !== "message" || mask.message.typeName !== FieldMaskSchema.typeName) return undefined;
-  return body.fieldKind === "message" ? { mask, body } : undefined;
+/**
+ * Returns the field `update_mask` of a request whose body is the given field, or its only mask if any name will do. Undefined if the request
+ * has no such field.
+ */
+export function updateMaskOf(input: DescMessage, body: DescField, anyName: boolean): UpdateMask | undefined {
+  const masks = input.fields.filter(isMask);
+  const mask = anyName
+    ? masks.find((_, __, { length }) => length === 1)
+    : masks.find(({ name }) => name === "update_mask");
+  return mask !== undefined && body.fieldKind === "message" ? { mask, body } : undefined;
+}
+
+function isMask(field: DescField): field is UpdateMask["mask"] {
+  return field.fieldKind === "message" && field.message.typeName === FieldMaskSchema.typeName;
 }
 
 /** Fills an empty mask with the fields of the body (AIP-134). @param json the JSON of the request message; the body is a field of it */

@@ -1,14 +1,16 @@
 import type { Message } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import type { Call } from "../call/call.ts";
 import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
+import { prefixMetadata } from "../call/metadata-prefix.ts";
 import { successStatus } from "../call/success-status.ts";
 import { byteLength } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
+import { checkLength } from "./check-length.ts";
 import {
   type Failure,
   type FailureEncoder,
@@ -23,7 +25,7 @@ import {
 import { acceptsGzip, codecFor } from "./negotiation.ts";
 import type { ResponseInfo } from "./response-info.ts";
 import { statusEncoder } from "./status-encoder.ts";
-import { NDJSON, RAW_BYTES, type StreamFormat, streamFormatFor } from "./stream-format.ts";
+import { NDJSON, RAW_BYTES, type StreamFormat, streamFormatFor, withResults } from "./stream-format.ts";
 
 /** Options for encoding responses. */
 export interface ResponseOptions<Source> {
@@ -70,7 +72,9 @@ export class Responses<Source> {
     const codec = this.#codecs === undefined ? undefined : this.chooseCodec(exchange, endpoint, header);
     const payload = endpoint.response.encode(output, codec);
     const { compressMinBytes, writeMaxBytes } = endpoint.rpc.options;
-    if (this.#options.trailersAsHeaders) for (const [name, value] of trailer) header.append(`trailer-${name}`, value);
+    if (endpoint.grpcMetadata) prefixMetadata(header);
+    const prefix = endpoint.grpcMetadata ? "grpc-trailer-" : "trailer-";
+    if (this.#options.trailersAsHeaders) for (const [name, value] of trailer) header.append(prefix + name, value);
     let { content } = payload;
     let coding: "gzip" | undefined;
     const length = checkLength(content, writeMaxBytes);
@@ -99,7 +103,7 @@ export class Responses<Source> {
       const response = this.#encode(failure, exchange, endpoint, false);
       const isConstant = isSameForAll(failure, response) && header.isEmpty && this.#codecs === undefined;
       const known = isConstant ? this.#prepared.get(response) : undefined;
-      const content = known?.content ?? this.#describe(exchange, failure, response, header);
+      const content = known?.content ?? this.#describe(exchange, endpoint, failure, response, header);
       if (known !== undefined) header.fill(known.lines);
       else if (isConstant) this.#prepared.set(response, { lines: [...header.lines()], content });
       this.#send(exchange, endpoint, response.status ?? failure.status, header, content, failure);
@@ -112,6 +116,7 @@ export class Responses<Source> {
   /** Sets the headers of a failure. @returns the content */
   #describe(
     exchange: Exchange<Source>,
+    endpoint: Endpoint | undefined,
     failure: Failure,
     response: FailureResponse,
     header: HeaderMap,
@@ -119,6 +124,7 @@ export class Responses<Source> {
     const { reason: error } = failure;
     if (response.hasMetadata !== true && error instanceof ConnectError && !error.isWireError)
       mergeNonProtocolHeaders(header, error.metadata);
+    if (endpoint?.grpcMetadata) prefixMetadata(header);
     if (failure.kind === "method_not_allowed") header.set("allow", failure.allow.join(", "));
     if (failure.kind === "unsupported_media_type" && failure.acceptEncoding !== undefined) {
       header.set("accept-encoding", failure.acceptEncoding); // RFC 9110 section 15.5.16.
@@ -145,12 +151,15 @@ export class Responses<Source> {
     return chosen !== undefined && response.accepts(chosen.codec) ? chosen : undefined;
   }
 
-  streamFormat({ headers }: Exchange<Source>, { raw, response }: Endpoint): StreamFormat {
+  streamFormat({ headers }: Exchange<Source>, { raw, response, streamResults }: Endpoint): StreamFormat {
     if (raw) return RAW_BYTES;
     const codecs = this.#codecs;
     const accept = headers.get("accept");
     const format = streamFormatFor(accept, codecs, codecOf(codecs, headers.get("content-type")));
-    return format.chosen === undefined || response.accepts(format.chosen.codec) ? format : streamFormatFor(accept);
+    const isBinary = format.chosen !== undefined && response.accepts(format.chosen.codec);
+    const json = format.chosen === undefined ? format : streamFormatFor(accept);
+    if (isBinary) return format;
+    return streamResults ? withResults(json) : json;
   }
 
   #chosenBy({ headers }: Exchange<Source>, header: HeaderMap): ChosenCodec | undefined {
@@ -236,14 +245,4 @@ function statusOf(call: Call): number {
   const status = call.lastValues.get(successStatus);
   if (status >= 200 && status < 400) return status;
   throw new Error(`${status} is not the HTTP status of a success`);
-}
-
-/** Limits the size of a response. @returns its size in bytes @throws ConnectError the same as in connect-es */
-export function checkLength(content: string | Uint8Array, limit: number): number {
-  const length = byteLength(content);
-  if (length <= limit) return length;
-  throw new ConnectError(
-    `message size ${length} is larger than configured writeMaxBytes ${limit}`,
-    Code.ResourceExhausted,
-  );
 }

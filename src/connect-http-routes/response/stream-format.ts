@@ -65,6 +65,12 @@ const FORMATS: ReadonlyMap<string, StreamFormat> = new Map([
   ["application/json", JSON_ARRAY],
 ]);
 
+/** Wraps each message, as grpc-gateway does: a failure is `{"error": …}` in both forms. */
+export function withResults(format: StreamFormat): StreamFormat {
+  const wrap = ({ contentType, content }: Payload): Payload => ({ contentType, content: `{"result":${content}}` });
+  return { ...format, chunk: (payload, first) => format.chunk(wrap(payload), first) };
+}
+
 /** Writes size-delimited messages. A failure cannot be distinguished from a message, so the response is aborted. */
 function delimited(chosen: ChosenCodec): StreamFormat {
   return {

@@ -2,7 +2,9 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Call } from "../call/call.ts";
 import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
-import { checkLength, type Responses } from "./responses.ts";
+import { prefixMetadata } from "../call/metadata-prefix.ts";
+import { checkLength } from "./check-length.ts";
+import type { Responses } from "./responses.ts";
 import type { StreamFormat } from "./stream-format.ts";
 import { withHeartbeat } from "./stream-layers.ts";
 
@@ -26,6 +28,7 @@ export async function sendStream<Source>(
   const first = endpoint.raw ? await next : await settled(next, responses.streamHeadWaitMs);
   const compress = responses.compressesStream(exchange, call.responseHeader);
   const head = () => {
+    if (endpoint.grpcMetadata) prefixMetadata(call.responseHeader);
     setStreamHeaders(call, format, first, endpoint, compress);
     return responses.head(exchange, endpoint, call);
   };

@@ -1,4 +1,4 @@
-import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import type { DescMethod, DescService, JsonReadOptions, JsonWriteOptions, Message } from "@bufbuild/protobuf";
 import type { Template } from "./template.ts";
 
 /**
@@ -59,7 +59,7 @@ export interface RouteEntityTags {
   isUnmodified(request: ConditionalRequest, response: TaggedResponse): Promise<boolean>;
 }
 
-/** How the requests of a table are read. The options of a handler are the defaults of its tables. */
+/** How the requests of a table are read, and its responses written. The options of a handler are the defaults of its tables. */
 export interface TableOptions {
   /** Which escapes stay undecoded in multi-segment path variables. Default: `except-slash`. */
   readonly multiSegmentDecoding?: MultiSegmentDecoding | undefined;
@@ -86,6 +86,25 @@ export interface TableOptions {
    * names are listed: `{ allow: [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
    */
   readonly refuseUnknownQuery?: RefuseUnknownQuery | undefined;
+  /** How JSON is read and written. Each given option replaces the same one of the handler. Default: those of the handler. */
+  readonly jsonOptions?: Partial<JsonReadOptions & JsonWriteOptions>;
+  /**
+   * Whether 64-bit integers of responses are written as numbers where JavaScript reads them exactly, from -(2^53 - 1) to 2^53 - 1. Default:
+   * false, all are texts, as proto JSON has them.
+   */
+  readonly int64AsNumber?: boolean | undefined;
+  /** Whether the messages of response streams are written as `{"result": …}`, as by grpc-gateway. Default: false. */
+  readonly streamResults?: boolean | undefined;
+  /**
+   * Whether metadata has the prefix `Grpc-Metadata-` in HTTP headers, as in grpc-gateway: it is removed from request headers (those without
+   * it stay), and added to the headers that handlers set; trailers get `Grpc-Trailer-`. Default: false.
+   */
+  readonly grpcMetadata?: boolean | undefined;
+  /**
+   * Whether the empty update mask of a PATCH is derived from the fields of the body: that of the field `update_mask`, or with `any-name` the
+   * only mask of the request, as in grpc-gateway. Default: true.
+   */
+  readonly inferUpdateMask?: boolean | "any-name" | undefined;
   /** Gives responses entity tags, and evaluates the preconditions of GET: `entityTags()`. Default: none. */
   readonly entityTags?: EntityTags | undefined;
 }

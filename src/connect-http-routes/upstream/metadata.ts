@@ -1,6 +1,7 @@
 /** Maps HTTP headers to the metadata of an upstream and back. */
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { HeaderMap } from "../call/header-map.ts";
+import { METADATA_PREFIX } from "../call/metadata-prefix.ts";
 import { peerAddress } from "../call/peer-address.ts";
 
 /** Decides about a header by its lower-case name: it is dropped (false), kept (true), or kept under another name. */
@@ -38,6 +39,20 @@ export const forwardResponseHeader: HeaderMatcher = (name) => isForwardedToClien
 
 export function isForwardedToClients(name: string): boolean {
   return !OF_ONE_HOP.test(name) && !/^(?:access-control-.*|alt-svc|strict-transport-security)$/.test(name);
+}
+
+/** Only browsers state these facts. */
+const OF_BROWSERS = /^(?:origin|sec-.*)$/;
+
+/** Gives request headers with the prefix the names of the metadata, unless they are facts of the hop, of a proxy or of a browser. */
+export function unprefixMetadata(headers: Headers): void {
+  for (const [name, value] of [...headers]) {
+    if (!name.startsWith(METADATA_PREFIX)) continue;
+    headers.delete(name);
+    const own = name.slice(METADATA_PREFIX.length);
+    if (own === "" || [OF_ONE_HOP, FORWARDED, OF_PROXIES, OF_BROWSERS].some((names) => names.test(own))) continue;
+    headers.append(own, value);
+  }
 }
 
 /** Caches the decisions of a matcher by header name. The cache is bounded because clients choose the names. */
