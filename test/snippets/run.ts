@@ -1,0 +1,252 @@
+/**
+ * `npm run test:snippets`: the snippets of pages for languages and frameworks whose packages no other test installs, with a real service. Those
+ * of docs/tasks/optional-sign-in.md serve requests without a token, with a good and with a bad one; the libraries in the table of
+ * docs/tasks/clients.md refresh. Needs Go, python3 with venv, PyPI and the Go module proxy.
+ */
+import { strict as assert } from "node:assert";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { tableRows } from "../support/named-tests.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const GO_PACKAGES = [
+  "github.com/gin-gonic/gin@v1.12.0",
+  "github.com/labstack/echo/v4@v4.15.0",
+  "golang.org/x/oauth2@v0.37.0",
+];
+const PYTHON_PACKAGES = [
+  "fastapi==0.165.0",
+  "uvicorn==0.54.0",
+  "Authlib==1.9.9",
+  "requests-oauthlib==2.0.0",
+  "cryptography",
+];
+/** How long something may take that takes a moment, in ms. It only tells a hang. */
+const LIMIT_MS = 120_000;
+const ADMIN_TOKEN = "a".repeat(32);
+
+const directory = mkdtempSync(join(tmpdir(), "session-service-snippets-"));
+const children: ChildProcess[] = [];
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+
+/** Starts a program that prints a line of JSON when it is ready. */
+async function start(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<Record<string, string>> {
+  const child = spawn(program, args, {
+    cwd: directory,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  children.push(child);
+  const limit = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+  try {
+    for await (const line of createInterface({ input: child.stdout }))
+      if (line.startsWith("{")) return JSON.parse(line);
+  } finally {
+    clearTimeout(limit);
+    child.stdout.resume();
+  }
+  throw new Error(`${program} ended before it was ready`);
+}
+
+const page = read("docs/tasks/optional-sign-in.md");
+const blocks = (language: string) =>
+  [...page.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, "gs"))].map(([, code = ""]) => code);
+
+const service = await start(process.execPath, [join(ROOT, "src/service/main.ts")], {
+  ...{ DATA_DIR: join(directory, "data"), PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", LOG_LEVEL: "error" },
+  ...{ ADMIN_TOKENS: ADMIN_TOKEN, ISSUER: "https://auth.example.com" },
+});
+const env = { SERVICE: service.public, ADMIN_URL: service.admin, ADMIN_TOKEN, ISSUER: "https://auth.example.com" };
+
+async function signIn(request: object): Promise<{ readonly accessToken: string; readonly refreshToken: string }> {
+  const response = await fetch(`${service.admin}/auth.admin.v1.SessionAdminService/CreateSession`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
+    body: JSON.stringify({ subject: "alice", ...request }),
+  });
+  assert.equal(response.status, 200);
+  return (await response.json()) as { accessToken: string; refreshToken: string };
+}
+
+/** Checks that a page for everybody shows its user, if there is one, and refuses a bad token. */
+async function checkOptional(name: string, url: string | undefined): Promise<void> {
+  assert.ok(url !== undefined);
+  const get = (authorization?: string) => fetch(url, authorization === undefined ? {} : { headers: { authorization } });
+  assert.equal(await (await get()).text(), "nobody");
+  const { accessToken } = await signIn({});
+  assert.equal(await (await get(`Bearer ${accessToken}`)).text(), "alice");
+  const refused = await get("Bearer bad");
+  assert.deepEqual([refused.status, refused.headers.get("www-authenticate")?.startsWith("Bearer")], [401, true]);
+  console.log(`${name}: without a token, with a good one, with a bad one`);
+}
+
+/** Refreshes by a library, with the code of its row in docs/tasks/clients.md. It has to print the access token. */
+async function checkRefresh(library: string, run: (code: string, token: string) => string): Promise<void> {
+  const row = tableRows(read("docs/tasks/clients.md"), "With a library").find(([name]) => name?.startsWith(library));
+  const [, code = ""] = /^`(.*)`$/.exec(row?.at(-1) ?? "") ?? [];
+  const { refreshToken } = await signIn({ clientId: "cli", transport: "TRANSPORT_TOKEN" });
+  assert.match(run(code, refreshToken), /^ey\S+\.\S+\.\S+\s*$/, library);
+  console.log(`${library}: refreshed`);
+}
+
+const GO = `package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/gin-gonic/gin"
+	"github.com/labstack/echo/v4"
+	"golang.org/x/oauth2"
+	"session-service.example/verifier"
+)
+
+var v *verifier.Verifier
+
+${blocks("go").join("\n")}
+func refresh(service, token string) {
+	config := oauth2.OAUTH_CONFIG
+	got, err := config.TokenSource(context.Background(), &oauth2.Token{RefreshToken: token}).Token()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(got.AccessToken)
+}
+
+func serve(handler http.Handler) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	go http.Serve(listener, handler)
+	return "http://" + listener.Addr().String()
+}
+
+func main() {
+	if len(os.Args) > 1 {
+		refresh(os.Getenv("SERVICE"), os.Args[1])
+		return
+	}
+	var err error
+	v, err = verifier.New(verifier.Options{
+		AdminURL: os.Getenv("ADMIN_URL"), AdminToken: func() string { return os.Getenv("ADMIN_TOKEN") },
+		Issuer: os.Getenv("ISSUER"), Audience: []string{os.Getenv("ISSUER")},
+	})
+	if err == nil {
+		err = v.Ready(context.Background())
+	}
+	if err != nil {
+		panic(err)
+	}
+	gin.SetMode(gin.ReleaseMode)
+	g := gin.New()
+	g.Use(optionalUser)
+	g.GET("/", func(c *gin.Context) { c.String(200, c.GetString("user")+nobody(c.GetString("user"))) })
+	e := echo.New()
+	e.Use(optionalUserEcho)
+	e.GET("/", func(c echo.Context) error {
+		user, _ := c.Get("user").(string)
+		return c.String(200, user+nobody(user))
+	})
+	ready, _ := json.Marshal(map[string]string{"gin": serve(g), "echo": serve(e)})
+	fmt.Println(string(ready))
+	select {}
+}
+
+func nobody(user string) string {
+	if user == "" {
+		return "nobody"
+	}
+	return ""
+}
+`;
+
+const PYTHON = `import json
+import os
+import socket
+
+import uvicorn
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import PlainTextResponse
+from session_verifier import AsyncVerifier, authorize_async
+
+verifier = AsyncVerifier(
+    admin_url=os.environ["ADMIN_URL"], admin_token=os.environ["ADMIN_TOKEN"],
+    issuer=os.environ["ISSUER"], audience=os.environ["ISSUER"],
+)
+app = FastAPI()
+
+${blocks("python").join("\n")}
+
+@app.get("/")
+async def home(user: str | None = Depends(optional_user)) -> PlainTextResponse:
+    return PlainTextResponse(user or "nobody")
+
+
+listener = socket.create_server(("127.0.0.1", 0))
+print(json.dumps({"fastapi": f"http://127.0.0.1:{listener.getsockname()[1]}"}), flush=True)
+uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
+`;
+
+async function tryGo(): Promise<void> {
+  const module = join(directory, "go");
+  mkdirSync(module);
+  const go = (...args: string[]) => execFileSync("go", args, { cwd: module, stdio: ["ignore", "inherit", "inherit"] });
+  go("mod", "init", "example.com/snippets");
+  go("mod", "edit", "-require", "session-service.example/verifier@v0.0.0");
+  go("mod", "edit", "-replace", `session-service.example/verifier=${join(ROOT, "verifiers/go")}`);
+  const row = tableRows(read("docs/tasks/clients.md"), "With a library").find(([name]) =>
+    name?.startsWith("golang.org"),
+  );
+  const config = (row?.at(-1) ?? "").replaceAll("`", "").replaceAll("Endpoint: Endpoint", "Endpoint: oauth2.Endpoint");
+  const main = GO.replace("OAUTH_CONFIG", config.replace("AuthStyle: AuthStyle", "AuthStyle: oauth2.AuthStyle"));
+  writeFileSync(join(module, "main.go"), main);
+  go("get", ...GO_PACKAGES);
+  go("build", "-o", "snippets", ".");
+  const program = join(module, "snippets");
+  const urls = await start(program, [], env);
+  await checkOptional("gin", urls.gin);
+  await checkOptional("echo", urls.echo);
+  await checkRefresh("golang.org/x/oauth2", (_, token) =>
+    execFileSync(program, [token], { env: { ...process.env, ...env }, encoding: "utf8" }),
+  );
+}
+
+async function tryPython(): Promise<void> {
+  const environment = join(directory, "python");
+  execFileSync("python3", ["-m", "venv", environment]);
+  execFileSync(join(environment, "bin/pip"), ["install", "-q", ...PYTHON_PACKAGES], { stdio: "inherit" });
+  const python = join(environment, "bin/python");
+  writeFileSync(join(directory, "application.py"), PYTHON);
+  const urls = await start(python, ["application.py"], { ...env, PYTHONPATH: join(ROOT, "verifiers/python") });
+  await checkOptional("FastAPI", urls.fastapi);
+  for (const [library, module] of [
+    ["Authlib", "authlib.integrations.requests_client"],
+    ["requests-oauthlib", "requests_oauthlib"],
+  ] as const) {
+    await checkRefresh(library, (code, token) => {
+      const program = `from ${module} import OAuth2Session\nservice, token = ${JSON.stringify(service.public)}, ${JSON.stringify(token)}\nprint((${code})["access_token"])`;
+      const insecure = { ...process.env, OAUTHLIB_INSECURE_TRANSPORT: "1", AUTHLIB_INSECURE_TRANSPORT: "1" };
+      return execFileSync(python, ["-c", program], { env: insecure, encoding: "utf8" });
+    });
+  }
+}
+
+try {
+  await tryGo();
+  await tryPython();
+} finally {
+  for (const child of children) child.kill("SIGKILL");
+  rmSync(directory, { recursive: true, force: true });
+}
