@@ -13,7 +13,6 @@ import type { CreationDeps } from "./create.ts";
 import { blankOf, type SessionRow } from "./rows.ts";
 import type { SignalSteps } from "./signal-steps.ts";
 import { finishEnd } from "./subjects.ts";
-import { guarded } from "./transactions.ts";
 
 /** How many sessions one transaction changes, and of how many it removes the events. */
 const AT_ONCE = 50;
@@ -93,14 +92,14 @@ async function forgetEvents(deps: Deps, subject: string): Promise<number> {
 }
 
 /** Writes the file anew, and empties the -wal file. @throws StoreUnavailable if another process reads the database all the time */
-async function rewrite({ db, path }: Deps): Promise<void> {
-  guarded(() => {
+async function rewrite({ db, path, alone }: Deps): Promise<void> {
+  alone(() => {
     // SQLite keeps its copy beside the file: a container may have no other directory that it can write to. SQLite removes the copy.
     db.exec(`PRAGMA temp_store_directory = '${dirname(resolve(path)).replaceAll("'", "''")}'`);
     db.exec("VACUUM");
   });
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (guarded(() => db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy) === 0) return;
+    if (alone(() => db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy) === 0) return;
     await pause(RETRY_MS);
   }
   throw new StoreUnavailable("embedded store: another process reads the file, so that its old pages stay");

@@ -32,7 +32,7 @@ export type SessionDeps = Transactions & {
 type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind">;
 
 export function createSessionSteps(deps: SessionDeps): SessionSteps {
-  const { sql, sessions, reuseIntervalMs, read, write } = deps;
+  const { sql, sessions, reuseIntervalMs, read, write, share } = deps;
   return {
     async find(sid) {
       return read((now) => {
@@ -48,7 +48,7 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
       const request = { token, freshNonce, presented, lastSeen };
       // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because an ending must be on disk.
       return (
-        write("NORMAL", (now) => rotate(deps, sid, request, now, false)) ??
+        (await share((now) => rotate(deps, sid, request, now, false))) ??
         write("FULL", (now) => rotate(deps, sid, request, now, true)) ?? {
           ok: false,
           reason: "unknown",

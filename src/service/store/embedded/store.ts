@@ -1,8 +1,8 @@
 /**
  * The store that needs no server: one SQLite file, for one machine.
  *
- * Each method runs one transaction within one turn of the event loop. It waits at most for the lock of another process, so no change
- * happens after its caller has given up. Creating and ending are on disk (fsync) before they are acknowledged. Refreshes are written
+ * Each method runs one transaction within one turn of the event loop, and the refreshes of a turn share one. It waits at most for the lock of
+ * another process, so no change happens after its caller has given up. Creating and ending are on disk (fsync) before they are acknowledged. Refreshes are written
  * without waiting for the disk. If the process is killed, no refresh is lost. A power cut may lose the last refreshes. The
  * rotation then still accepts the newer tokens that clients hold (the outcome `heal` in session/rotation.ts).
  */
@@ -62,7 +62,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const sql = prepareStatements(db);
   const files = new FileGuard(options.path);
   const transactions = createTransactions(db, clock, files);
-  const { read } = transactions;
+  const { read, share, alone } = transactions;
   const sessions = createSessionTable(sql);
   const log = createLog(sql, options.markerLifeMs);
   const due = createDueSteps(sql);
@@ -80,7 +80,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     return actor;
   };
 
-  const parts = { sql, sessions, log, due, signals, read, write, end };
+  const parts = { sql, sessions, log, due, signals, read, write, share, alone, end };
   const openClaims = createClaims(db, transactions);
   const { appendEndOfAll: endedWithAll, appendCreated: signalCreated } = signals;
   const subjects = { ...parts, openClaims, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
@@ -120,7 +120,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     },
     async close() {
       wakers.close();
-      if (db.isOpen) db.close();
+      if (db.isOpen) alone(() => db.close());
     },
   };
 }

@@ -12,11 +12,14 @@ export function guarded<T>(step: () => T): T {
   try {
     return step();
   } catch (error) {
-    if (error instanceof Error && isOutage(error)) {
-      throw new StoreUnavailable(`embedded store: ${error.message}`, { cause: error });
-    }
-    throw error;
+    throw translate(error);
   }
+}
+
+/** Returns StoreUnavailable for an outage, and all other errors as they are. */
+function translate(error: unknown): unknown {
+  if (!(error instanceof Error && isOutage(error))) return error;
+  return new StoreUnavailable(`embedded store: ${error.message}`, { cause: error });
 }
 
 function isOutage(error: Error & { code?: unknown; errcode?: unknown }): boolean {
@@ -32,6 +35,14 @@ export type Transactions = {
   read<T>(step: (now: StoreMs) => T): T;
   /** Runs a function in one transaction, which is rolled back if it throws. A durable write also checks that the file was not replaced. */
   write<T>(durability: Durability, step: (now: StoreMs) => T): T;
+  /**
+   * Runs a function at once, in the transaction that all such calls of this turn of the event loop share, and resolves when it is committed:
+   * after the events of the turn, or before a call of another kind. So nobody reads what is not committed. If the function throws, what it
+   * has changed until then is committed nevertheless, because it belongs to others' transaction.
+   */
+  share<T>(step: (now: StoreMs) => T): Promise<T>;
+  /** Runs a function outside of all transactions. */
+  alone<T>(step: () => T): T;
 };
 
 /** Ends a transaction that has failed, unless SQLite has ended it, as it does when the disk is full. */
@@ -43,21 +54,73 @@ export function rollBack(db: DatabaseSync): void {
   }
 }
 
-export function createTransactions(db: DatabaseSync, clock: StoreClock, files: FileGuard): Transactions {
+/** The beginning and the end of a transaction. */
+type Bounds = { readonly open: (durability: Durability) => void; readonly commit: () => void };
+
+function createBounds(db: DatabaseSync): Bounds {
+  const [begin, commit] = [db.prepare("BEGIN IMMEDIATE"), db.prepare("COMMIT")];
   let current: Durability | undefined;
   return {
+    open(durability) {
+      if (current !== durability) db.exec(`PRAGMA synchronous = ${durability}`);
+      current = durability;
+      begin.run();
+    },
+    commit: () => void commit.run(),
+  };
+}
+
+/**
+ * Commits the shared transaction that is open in this process, if there is one. No other transaction begins beside it, not even of another
+ * connection: in one thread, each would wait for the other.
+ */
+let commitOpen = () => {};
+
+/** Returns a function that joins the transaction of this turn. It returns the promise of its commit. */
+function createShared(db: DatabaseSync, { open, commit }: Bounds, files: FileGuard): () => Promise<void> {
+  let shared: PromiseWithResolvers<void> | undefined;
+  const end = () => {
+    if (shared === undefined) return;
+    const { resolve, reject } = shared;
+    shared = undefined;
+    try {
+      commit();
+      files.checkRecent();
+      resolve();
+    } catch (error) {
+      rollBack(db);
+      reject(error);
+    }
+  };
+  return () => {
+    if (shared === undefined) {
+      commitOpen();
+      open("NORMAL");
+      commitOpen = end;
+      shared = Promise.withResolvers();
+      shared.promise.catch(() => {}); // Perhaps nobody waits: all functions may have thrown.
+      setImmediate(end);
+    }
+    return shared.promise;
+  };
+}
+
+export function createTransactions(db: DatabaseSync, clock: StoreClock, files: FileGuard): Transactions {
+  const bounds = createBounds(db);
+  const join = createShared(db, bounds, files);
+  return {
     read(step) {
+      commitOpen();
       files.checkRecent();
       return guarded(() => step(clock.now()));
     },
     write(durability, step) {
+      commitOpen();
       const result = guarded(() => {
-        if (current !== durability) db.exec(`PRAGMA synchronous = ${durability}`);
-        current = durability;
-        db.exec("BEGIN IMMEDIATE");
+        bounds.open(durability);
         try {
           const done = step(clock.now());
-          db.exec("COMMIT");
+          bounds.commit();
           return done;
         } catch (error) {
           rollBack(db);
@@ -67,6 +130,20 @@ export function createTransactions(db: DatabaseSync, clock: StoreClock, files: F
       if (durability === "FULL") files.check();
       else files.checkRecent();
       return result;
+    },
+    async share(step) {
+      try {
+        const committed = join();
+        const result = step(clock.now());
+        await committed;
+        return result;
+      } catch (error) {
+        throw translate(error);
+      }
+    },
+    alone(step) {
+      commitOpen();
+      return guarded(step);
     },
   };
 }
