@@ -1,4 +1,4 @@
-/** What every recipe has in common: who asks, and what is replied (docs/tasks/recipes.md, "Migration without a logout"). */
+/** What every recipe has in common: who asks, and what is replied (docs/tasks/migration.md). */
 import { createHash } from "node:crypto";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 

@@ -1,7 +1,7 @@
 /**
  * `npm run test:snippets`: the snippets of pages for languages and frameworks whose packages no other test installs, with a real service. Those
- * of docs/tasks/optional-sign-in.md serve requests without a token, with a good and with a bad one; the libraries in the table of
- * docs/tasks/clients.md refresh. Needs Go, python3 with venv, PyPI and the Go module proxy.
+ * of docs/start/getting-started.md create sessions; those of docs/tasks/optional-sign-in.md serve requests without a token, with a good and
+ * with a bad one; the libraries in the table of docs/tasks/clients.md refresh. Needs Go, python3 with venv, PyPI and the Go module proxy.
  */
 import { strict as assert } from "node:assert";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -55,9 +55,9 @@ async function start(
   throw new Error(`${program} ended before it was ready`);
 }
 
-const page = read("docs/tasks/optional-sign-in.md");
+const pages = ["docs/start/getting-started.md", "docs/tasks/optional-sign-in.md"].map(read).join("\n");
 const blocks = (language: string) =>
-  [...page.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, "gs"))].map(([, code = ""]) => code);
+  [...pages.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, "gs"))].map(([, code = ""]) => code);
 
 const service = await start(process.execPath, [join(ROOT, "src/service/main.ts")], {
   ...{ DATA_DIR: join(directory, "data"), PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", LOG_LEVEL: "error" },
@@ -87,6 +87,13 @@ async function checkOptional(name: string, url: string | undefined): Promise<voi
   console.log(`${name}: without a token, with a good one, with a bad one`);
 }
 
+/** Creates a session by the code of a login handler, and tries to without a credential. */
+function checkLogin(language: string, run: (token: string) => string): void {
+  assert.match(run(ADMIN_TOKEN), /refresh_token=\S+; /, language);
+  assert.match(run("bad"), /401.*unauthenticated/, language);
+  console.log(`${language}: created a session, and was refused one`);
+}
+
 /** Refreshes by a library, with the code of its row in docs/tasks/clients.md. It has to print the access token. */
 async function checkRefresh(library: string, run: (code: string, token: string) => string): Promise<void> {
   const row = tableRows(read("docs/tasks/clients.md"), "With a library").find(([name]) => name?.startsWith(library));
@@ -99,6 +106,7 @@ async function checkRefresh(library: string, run: (code: string, token: string) 
 const GO = `package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -134,6 +142,11 @@ func serve(handler http.Handler) string {
 }
 
 func main() {
+	if len(os.Args) > 2 {
+		cookies, err := createSession(os.Args[2])
+		fmt.Println(cookies, err)
+		return
+	}
 	if len(os.Args) > 1 {
 		refresh(os.Getenv("SERVICE"), os.Args[1])
 		return
@@ -175,6 +188,8 @@ func nobody(user string) string {
 const PYTHON = `import json
 import os
 import socket
+import sys
+import urllib.request
 
 import uvicorn
 from fastapi import Depends, FastAPI, HTTPException, Request
@@ -194,6 +209,12 @@ async def home(user: str | None = Depends(optional_user)) -> PlainTextResponse:
     return PlainTextResponse(user or "nobody")
 
 
+if len(sys.argv) > 2:
+    try:
+        print(create_session(sys.argv[2]))
+    except urllib.error.HTTPError as error:
+        print(error.code, error.read().decode())
+    sys.exit()
 listener = socket.create_server(("127.0.0.1", 0))
 print(json.dumps({"fastapi": f"http://127.0.0.1:{listener.getsockname()[1]}"}), flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
@@ -216,6 +237,12 @@ async function tryGo(): Promise<void> {
   go("build", "-o", "snippets", ".");
   const program = join(module, "snippets");
   const urls = await start(program, [], env);
+  checkLogin("Go", (token) =>
+    execFileSync(program, ["create", "alice"], {
+      env: { ...process.env, ...env, ADMIN_TOKEN: token },
+      encoding: "utf8",
+    }),
+  );
   await checkOptional("gin", urls.gin);
   await checkOptional("echo", urls.echo);
   await checkRefresh("golang.org/x/oauth2", (_, token) =>
@@ -230,6 +257,11 @@ async function tryPython(): Promise<void> {
   const python = join(environment, "bin/python");
   writeFileSync(join(directory, "application.py"), PYTHON);
   const urls = await start(python, ["application.py"], { ...env, PYTHONPATH: join(ROOT, "verifiers/python") });
+  checkLogin("Python", (token) => {
+    const given = { ...process.env, ...env, ADMIN_TOKEN: token, PYTHONPATH: join(ROOT, "verifiers/python") };
+    const args = ["application.py", "create", "alice"];
+    return execFileSync(python, args, { cwd: directory, env: given, encoding: "utf8" });
+  });
   await checkOptional("FastAPI", urls.fastapi);
   for (const [library, module] of [
     ["Authlib", "authlib.integrations.requests_client"],
