@@ -1,4 +1,4 @@
-import type { DescEnum, DescField, DescMessage } from "@bufbuild/protobuf";
+import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { isFileField } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
@@ -13,7 +13,7 @@ import {
   mapKeyKeywords,
   notesOf,
 } from "./rules.ts";
-import { keySchema, type Schema, scalarSchema, wellKnownSchema } from "./well-known.ts";
+import { keySchema, type Schema, scalarSchema, textsOf, wellKnownSchema } from "./well-known.ts";
 
 /** How the runtime writes and reads JSON, as far as schemas depend on it. The first three are options of protobuf-es. */
 interface JsonRules {
@@ -159,9 +159,10 @@ export class Schemas {
         return text.length > 0 ? `- \`${enumAsInteger ? value.number : value.name}\`: ${text.join(": ")}` : [];
       });
       const description = [commentOf(type), list.join("\n")].filter(Boolean).join("\n\n");
-      const values = enumAsInteger ? namedNumbers(type) : { type: "string", enum: type.values.map(({ name }) => name) };
+      const names = type.values.map(({ name }) => name);
+      const values = enumAsInteger ? namedNumbers(type) : { type: "string", enum: names };
       // Of an open enum the runtime also reads and writes values without a name, as numbers.
-      const schema = closedEnums || !type.open ? values : enumAsInteger ? INT32 : { anyOf: [values, INT32] };
+      const schema = closedEnums || !type.open ? values : enumAsInteger ? INT32 : { anyOf: [...textsOf(names), INT32] };
       return { ...described(type), ...(description !== "" && { description }), ...schema };
     });
   }
@@ -175,7 +176,7 @@ export class Schemas {
   }
 }
 
-const INT32: Schema = { type: "integer", format: "int32" };
+const INT32 = scalarSchema(ScalarType.INT32);
 
 function namedNumbers({ values }: DescEnum): Schema {
   const [numbers, names] = [values.map(({ number }) => number), values.map(({ name }) => name)];

@@ -61,6 +61,8 @@ test("names, enums, media types, failures, prefix, decoding and tags are those o
     description: "- `0`: `KIND_UNSPECIFIED`\n- `1`: `KIND_BOOK`",
     type: "integer",
     format: "int32",
+    minimum: -(2 ** 31),
+    maximum: 2 ** 31 - 1,
   });
 });
 

@@ -107,10 +107,7 @@ describe("operations", () => {
     });
     expect(document.components.schemas["t.v1.Kind"]).toMatchObject({
       description: "What it is.\n\n- `KIND_NOVEL`: Invented.",
-      anyOf: [
-        { type: "string", enum: ["KIND_UNSPECIFIED", "KIND_NOVEL"] },
-        { type: "integer", format: "int32" },
-      ],
+      anyOf: [{ const: "KIND_UNSPECIFIED" }, { const: "KIND_NOVEL" }, { type: "integer", format: "int32" }],
     });
   });
 });

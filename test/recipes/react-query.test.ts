@@ -5,6 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { rolldown } from "rolldown";
 import { beforeAll, expect, test } from "vitest";
+import { describeDirectory } from "../protoc-gen-http-openapi/describe.ts";
 import { BUF } from "../support/buf.ts";
 import { scratch } from "../support/service.ts";
 
@@ -38,6 +39,19 @@ beforeAll(async () => {
   write("buf.gen.yaml", `version: v2\ninputs:\n  - directory: proto\nplugins:\n${entry}`);
   await run(BUF, ["generate"], { cwd: directory });
 });
+
+/** Compiles a folder of the project. @returns the errors */
+async function compile(folder: string): Promise<string> {
+  const compilerOptions = {
+    ...{ strict: true, noEmit: true, skipLibCheck: true, target: "es2024", module: "esnext", jsx: "react-jsx" },
+    ...{ moduleResolution: "bundler", types: ["node"], lib: ["es2024", "dom", "dom.iterable"] },
+  };
+  write("tsconfig.json", JSON.stringify({ compilerOptions, include: [folder] }));
+  // The compiler prints its errors to standard output.
+  const compiler = resolve("node_modules/.bin/tsc");
+  const found = await run(compiler, ["-p", directory]).catch(({ stdout }: { stdout: string }) => ({ stdout }));
+  return found.stdout;
+}
 
 /** The part of each generator that the page does not have: how a test prepares the query that the component then has. */
 const GENERATORS = {
@@ -73,18 +87,19 @@ test.each(["orval", "hey-api"] as const)("hooks and mocks by %s compile, and run
      mocks.close();
      client.clear();`,
   );
-  const compilerOptions = {
-    ...{ strict: true, noEmit: true, skipLibCheck: true, target: "es2024", module: "esnext", jsx: "react-jsx" },
-    ...{ moduleResolution: "bundler", types: ["node"], lib: ["es2024", "dom", "dom.iterable"] },
-  };
-  write("tsconfig.json", JSON.stringify({ compilerOptions, include: [`src/${name}`] }));
-  // The compiler prints its errors to standard output.
-  const compiler = resolve("node_modules/.bin/tsc");
-  const found = await run(compiler, ["-p", directory]).catch(({ stdout }: { stdout: string }) => ({ stdout }));
-  expect(found.stdout).toBe("");
+  expect(await compile(`src/${name}`)).toBe("");
   const bundle = join(directory, `${name}.mjs`);
   const input = join(directory, `src/${name}/program.tsx`);
   await (await rolldown({ input, external: (id) => !/^[./]/.test(id), logLevel: "silent" })).write({ file: bundle });
   const { stdout } = await run(process.execPath, [bundle], { cwd: directory });
   expect(stdout.trim()).toBe("<ul><li>Dune</li></ul>");
+});
+
+test("mocks by orval compile for every kind of field", async () => {
+  write("every/openapi.json", JSON.stringify(describeDirectory("test/connect-http-routes/proto")));
+  const output = { target: "every/client.ts", mode: "split", client: "react-query", mock: true };
+  write("every.config.js", `export default ${JSON.stringify({ every: { input: "every/openapi.json", output } })}`);
+  const args = [join(TOOLS, "orval/dist/bin/orval.mjs"), "--config", "every.config.js"];
+  await run(process.execPath, args, { cwd: directory });
+  expect(await compile("every")).toBe("");
 });

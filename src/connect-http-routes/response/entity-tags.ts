@@ -78,9 +78,14 @@ function revalidate(request: ConditionalRequest, { headers, mediaType, coding }:
  * @param current the tag of the resource as it is now, quoted or not; undefined if it does not exist
  * @throws ConnectError with the code FailedPrecondition, which the routes send as 412, or InvalidArgument for a malformed header
  * @example
- *     updateBook(request, context) {
- *       return transaction((books) => {
- *         checkPreconditions(context, books.get(request.book.name)?.etag);
+ *     import type { HandlerContext } from "@connectrpc/connect";
+ *     import { checkPreconditions } from "connect-http-routes";
+ *     const books = new Map([["shelves/1/books/1", { etag: "5" }]]);
+ *     function deleteBook({ name }: { readonly name: string }, context: HandlerContext) {
+ *       checkPreconditions(context, books.get(name)?.etag);
+ *       books.delete(name);
+ *       return {};
+ *     }
  */
 export function checkPreconditions(
   { requestHeader }: Pick<HandlerContext, "requestHeader">,
