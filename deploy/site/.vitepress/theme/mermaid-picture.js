@@ -16,9 +16,12 @@ export const MermaidPicture = defineComponent({
         startOnLoad: false,
         securityLevel: "strict",
         theme: isDark.value ? "dark" : "neutral",
-        fontFamily: "inherit",
+        themeVariables: { fontFamily: getComputedStyle(document.body).fontFamily, fontSize: "13px" },
         htmlLabels: false,
-        flowchart: { htmlLabels: false },
+        // Pictures keep their size, and scroll where they are too wide: text that shrinks with them cannot be read.
+        flowchart: { htmlLabels: false, useMaxWidth: false },
+        sequence: { useMaxWidth: false },
+        state: { useMaxWidth: false },
       });
       const drawn = await mermaid.render(id, decodeURIComponent(code));
       svg.value = drawn.svg;
