@@ -86,7 +86,10 @@ async function serveContract(args: GatewayArguments, create: () => Promise<NodeH
   };
   const report = ({ message }: Error) => write({ event: "reload failed", reason: message });
   const stopFollowing = await followContract(args, load, report);
-  let handler = await create();
+  let handler = await create().catch((error: unknown) => {
+    stopFollowing();
+    throw error;
+  });
   return {
     handler: (...exchange: Parameters<NodeHandler>) => handler(...exchange),
     async reload() {

@@ -10,7 +10,7 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Session,
 } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { SessionPool } from "../../../src/platform/http2/session-pool.ts";
 import { until } from "../../support/until.ts";
@@ -167,4 +167,26 @@ test("a server that cannot be reached is left alone for a second while another o
   while (failures.length === 1) await ask(pool);
   for (let time = 0; time < 20; time++) await ask(pool);
   expect(failures).toHaveLength(2);
+});
+
+test("a renewed pool opens new connections with the new options, and its open calls go on", async () => {
+  const backend = await startBackend("a");
+  const { pool } = openPool(1, backend);
+  const [, open] = await ask(pool, "/open");
+  const [old] = backend.connections;
+  let connectors = 0;
+  const createConnection = (authority: URL) => {
+    connectors++;
+    return connect(Number(authority.port), authority.hostname);
+  };
+  pool.renew({ createConnection });
+  await ask(pool);
+  expect([connectors, backend.connections.size, open.destroyed]).toEqual([1, 2, false]);
+  open.close();
+  await until(() => expect(backend.connections.has(old as ServerHttp2Session)).toBe(false));
+  await ask(pool);
+  expect([connectors, backend.connections.size]).toEqual([1, 1]);
+  // A connection without calls is closed at once.
+  pool.renew({});
+  await until(() => expect(backend.connections.size).toBe(0));
 });
