@@ -36,8 +36,9 @@ export function withOutcomes(router: ConnectRouter, parts: Parts): ConnectRouter
 function unary({ name }: DescMethod, implementation: Implementation, { metrics, reports }: Parts): Implementation {
   return async (request, context) => {
     const startMs = performance.now();
+    const own = contextOf(context.values);
+    if (own !== undefined) own.isReading = false;
     let code = "ok";
-    endReading(context);
     try {
       return await implementation(request, context);
     } catch (error) {
@@ -57,7 +58,8 @@ function stream(method: DescMethod, implementation: Implementation, { metrics, r
     const startMs = performance.now();
     const end = (code: string) => metrics.handled(name, code, (performance.now() - startMs) / 1000);
     const translateOf = (error: unknown) => translate(error, context, reports);
-    endReading(context);
+    const own = contextOf(context.values);
+    if (own !== undefined) own.isReading = false;
     const messages = () => {
       try {
         return implementation(isStream(request) ? fromCaller(request) : request, context) as AsyncIterable<unknown>;
@@ -74,12 +76,6 @@ function stream(method: DescMethod, implementation: Implementation, { metrics, r
       end(code);
     });
   };
-}
-
-/** An error that is raised from now on is none of the message of the call. */
-function endReading({ values }: HandlerContext): void {
-  const context = contextOf(values);
-  if (context !== undefined) context.isReading = false;
 }
 
 function translate(error: unknown, context: HandlerContext, { onBug, onUnavailable }: FailureReports): ConnectError {

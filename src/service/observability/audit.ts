@@ -3,6 +3,7 @@ import type { Audit, AuditEvent } from "../session/audit.ts";
 import { EVERYDAY_REFUSALS } from "../session/errors.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { toWallClock } from "../session/time.ts";
+import type { CookieAdvice } from "./cookie-advice.ts";
 import { type Logger, suppressLine } from "./logger.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -36,10 +37,20 @@ const LEVELS: Readonly<Record<AuditEvent["event"], "debug" | "info" | "warn">> =
 };
 
 /** @param shiftMs by how many ms the wall clock is ahead of the store's time, because log lines have times of the wall clock */
-export function createAudit(log: Logger, metrics: Pick<Metrics, "count">, shiftMs: SessionStore["shiftMs"]): Audit {
+export function createAudit(
+  log: Logger,
+  metrics: Pick<Metrics, "count">,
+  advice: Pick<CookieAdvice, "created" | "renewed" | "noteMissing">,
+  shiftMs: SessionStore["shiftMs"],
+): Audit {
   return (event, requester) => {
     try {
       metrics.count(event);
+      if (event.event === "session_renewed") advice.renewed++;
+      else if (event.event === "session_created") advice.created++;
+      else if (event.event === "authn_failed" && event.reason === "absent" && event.operation === "Refresh") {
+        advice.noteMissing();
+      }
       const isEveryday = event.event === "authn_failed" && EVERYDAY_REFUSALS.has(event.reason) && !event.admin;
       const level = isEveryday ? "debug" : LEVELS[event.event];
       if (!log.isLevelEnabled(level) || suppressLine(log, level, event)) return;

@@ -31,11 +31,7 @@ export class FastCounter {
   }
 
   #add(first: string, second: string): Count {
-    const [firstName, secondName] = this.#options.labelNames;
-    const count = {
-      labels: { [firstName]: first, ...(secondName !== undefined && { [secondName]: second }) },
-      value: 0,
-    };
+    const count = { labels: labelsOf(this.#options, first, second), value: 0 };
     const bySecond = this.#counts.get(first) ?? new Map<string, Count>();
     this.#counts.set(first, bySecond.set(second, count));
     return count;
@@ -48,48 +44,16 @@ export class FastCounter {
   }
 }
 
-/** The series of one combination of labels. */
-export class Series {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly #bounds: readonly number[];
-  /** The counts by bucket; the last bucket has no bound. They are not cumulative. */
-  readonly #counts: Float64Array;
-  #sum = 0;
+type HistogramOptions = CounterOptions & { readonly buckets: readonly number[] };
 
-  constructor(labels: Readonly<Record<string, string>>, bounds: readonly number[]) {
-    this.labels = labels;
-    this.#bounds = bounds;
-    this.#counts = new Float64Array(bounds.length + 1);
-  }
+/** The counts of one combination of labels by bucket, not cumulative; the last bucket has no bound. */
+type Series = { readonly labels: Readonly<Record<string, string>>; readonly counts: Float64Array; sum: number };
 
-  observe(value: number): void {
-    let bucket = 0;
-    while (bucket < this.#bounds.length && value > (this.#bounds[bucket] as number)) bucket++;
-    (this.#counts[bucket] as number)++;
-    this.#sum += value;
-  }
-
-  values(name: string): MetricValue<string>[] {
-    const values: (MetricValue<string> & { metricName: string })[] = [];
-    let count = 0;
-    for (const [bucket, own] of this.#counts.entries()) {
-      count += own;
-      const le = this.#bounds[bucket] ?? "+Inf";
-      values.push({ metricName: `${name}_bucket`, labels: { le, ...this.labels }, value: count });
-    }
-    values.push({ metricName: `${name}_sum`, labels: this.labels, value: this.#sum });
-    values.push({ metricName: `${name}_count`, labels: this.labels, value: count });
-    return values;
-  }
-}
-
-type HistogramOptions = { readonly name: string; readonly help: string; readonly buckets: readonly number[] };
-
-/** A histogram. It takes 0.04 µs instead of 0.35 to observe a value, twice in a refresh. */
+/** A histogram with one or two labels. It takes 0.04 µs instead of 0.35 to observe a value, twice in a refresh. */
 export class FastHistogram {
   readonly name: string;
   readonly #options: HistogramOptions;
-  readonly #series: Series[] = [];
+  readonly #series = new Map<string, Map<string, Series>>();
 
   constructor(options: HistogramOptions, registry: Registry) {
     this.name = options.name;
@@ -98,16 +62,48 @@ export class FastHistogram {
     registry.registerMetric(this as unknown as Parameters<Registry["registerMetric"]>[0]);
   }
 
-  /** Adds a combination of labels. The caller keeps the returned series and passes its observations to it. */
-  series(labels: Readonly<Record<string, string>>): Series {
-    const series = new Series(labels, this.#options.buckets);
-    this.#series.push(series);
+  /** @param second the value of the second label; empty if there is none */
+  readonly observe = (first: string, second: string, value: number): void => {
+    const series = this.#series.get(first)?.get(second) ?? this.#add(first, second);
+    const { buckets } = this.#options;
+    let bucket = 0;
+    while (bucket < buckets.length && value > (buckets[bucket] as number)) bucket++;
+    (series.counts[bucket] as number)++;
+    series.sum += value;
+  };
+
+  #add(first: string, second: string): Series {
+    const labels = labelsOf(this.#options, first, second);
+    const series = { labels, counts: new Float64Array(this.#options.buckets.length + 1), sum: 0 };
+    const bySecond = this.#series.get(first) ?? new Map<string, Series>();
+    this.#series.set(first, bySecond.set(second, series));
     return series;
   }
 
   async get() {
     const { name, help } = this.#options;
-    const values = this.#series.flatMap((series) => series.values(name));
-    return { name, help, type: "histogram", aggregator: "sum", values };
+    const all = [...this.#series.values()].flatMap((bySecond) => [...bySecond.values()]);
+    return { name, help, type: "histogram", aggregator: "sum", values: all.flatMap((one) => this.#valuesOf(one)) };
   }
+
+  #valuesOf({ labels, counts, sum }: Series): MetricValue<string>[] {
+    const { name, buckets } = this.#options;
+    const values: (MetricValue<string> & { metricName: string })[] = [];
+    let count = 0;
+    for (const [bucket, own] of counts.entries()) {
+      count += own;
+      values.push({
+        metricName: `${name}_bucket`,
+        labels: { le: buckets[bucket] ?? "+Inf", ...labels },
+        value: count,
+      });
+    }
+    values.push({ metricName: `${name}_sum`, labels, value: sum });
+    values.push({ metricName: `${name}_count`, labels, value: count });
+    return values;
+  }
+}
+
+function labelsOf({ labelNames: [firstName, secondName] }: CounterOptions, first: string, second: string) {
+  return { [firstName]: first, ...(secondName !== undefined && { [secondName]: second }) };
 }

@@ -1,7 +1,7 @@
 /** Prometheus metrics, on the admin API's /metrics. Labels come from closed lists only. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { AuditEvent } from "../session/audit.ts";
-import { FastCounter, FastHistogram, type Series } from "./fast-metrics.ts";
+import { FastCounter, FastHistogram } from "./fast-metrics.ts";
 import { countLines, type MakeFastCounter } from "./log-counters.ts";
 import type { LogCounts } from "./logger.ts";
 import { createSignalCount } from "./signal-count.ts";
@@ -22,8 +22,8 @@ export type Metrics = {
   signalSent(kind: string, outcome: string, lagSeconds: number): void;
   /** @param count returns how many commands wait for the store; called at each exposition */
   watchWaiting(count: () => number): void;
-  /** Records the duration of a command of the store, in seconds. @param replied whether the store responded */
-  stored(operation: string, replied: boolean, seconds: number): void;
+  /** Records the duration of a command of the store, in seconds. @param outcome whether the store responded, even with a failure */
+  stored(operation: string, outcome: "replied" | "lost", seconds: number): void;
   /** Adds a gauge. @param read returns its values at each exposition @param merge how the values of several workers combine (sum) */
   gauge(name: string, help: string, read: ReadSamples, merge?: Merge): void;
   /** Returns all metrics as objects. */
@@ -104,34 +104,20 @@ export function createMetrics(log?: LogCounts): Metrics {
   };
 }
 
-/** Histograms by two labels. The second label has few values, so each value has a map by the first label. */
 function createDurations(registry: Registry): Pick<Metrics, "handled" | "stored"> {
-  const histogram = (name: string, help: string) => new FastHistogram({ name, help, buckets: BUCKETS }, registry);
+  const histogram = (name: string, help: string, labelNames: readonly [string, string]) =>
+    new FastHistogram({ name, help, labelNames, buckets: BUCKETS }, registry);
   const calls = histogram(
     "session_rpc_duration_seconds",
     "Duration of a call until its end, by method and Connect code, whatever the protocol",
+    ["method", "code"],
   );
   const commands = histogram(
     "session_store_duration_seconds",
     "Duration of a command of the store, by operation and whether the store replied",
+    ["operation", "outcome"],
   );
-  const byMethod = new Map<string, Map<string, Series>>();
-  const byOperation = { replied: new Map<string, Series>(), lost: new Map<string, Series>() };
-  return {
-    handled(method, code, seconds) {
-      const byCode = byMethod.get(method) ?? new Map<string, Series>();
-      byMethod.set(method, byCode);
-      const series = byCode.get(code) ?? calls.series({ method, code });
-      byCode.set(code, series);
-      series.observe(seconds);
-    },
-    stored(operation, replied, seconds) {
-      const outcome = replied ? "replied" : "lost";
-      const series = byOperation[outcome].get(operation) ?? commands.series({ operation, outcome });
-      byOperation[outcome].set(operation, series);
-      series.observe(seconds);
-    },
-  };
+  return { handled: calls.observe, stored: commands.observe };
 }
 
 const gaugeOf =

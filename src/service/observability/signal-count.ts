@@ -1,5 +1,4 @@
-import { Counter, type Registry } from "prom-client";
-import { FastHistogram, type Series } from "./fast-metrics.ts";
+import { Counter, Histogram, type Registry } from "prom-client";
 
 /** The bounds of the buckets in seconds. A receiver that was unavailable accepts its reports of ended sessions hours late. */
 const LAG_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 60, 600, 3600, 86_400];
@@ -13,14 +12,13 @@ export function createSignalCount(registry: Registry): (kind: string, outcome: s
     registers: [registry],
   });
   const help = "From the end of a session to when a receiver has accepted its signal";
-  const lags = new FastHistogram({ name: "session_signal_lag_seconds", help, buckets: LAG_BUCKETS }, registry);
-  const series = new Map<string, Series>();
+  const lags = new Histogram({
+    ...{ name: "session_signal_lag_seconds", help, buckets: LAG_BUCKETS },
+    ...{ labelNames: ["kind"], registers: [registry] },
+  });
   return (kind, outcome, lagSeconds) => {
     sent.inc({ kind, outcome });
-    if (outcome !== "accepted") return;
-    const ofKind = series.get(kind) ?? lags.series({ kind });
-    series.set(kind, ofKind);
     // The clock may have been set back. A negative value would make the sum smaller, which looks like a restart.
-    ofKind.observe(Math.max(0, lagSeconds));
+    if (outcome === "accepted") lags.observe({ kind }, Math.max(0, lagSeconds));
   };
 }

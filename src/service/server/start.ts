@@ -1,7 +1,7 @@
 import { warmUp } from "../../platform/listener/warm-up.ts";
 import type { Config } from "../config/config.ts";
 import { createAudit } from "../observability/audit.ts";
-import { withCookieAdvice } from "../observability/cookie-advice.ts";
+import { CookieAdvice } from "../observability/cookie-advice.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { exposeState } from "../observability/state-metrics.ts";
@@ -68,8 +68,8 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
   const stopFollowing = followFiles({ ring, access, eventKeys, policies, signIn, operators }, feed, log);
-  const lines = createAudit(log, metrics, (place) => store.shiftMs(place));
-  const audit = withCookieAdvice(lines, config.cookie, log);
+  const advice = new CookieAdvice(config.cookie, log);
+  const audit = createAudit(log, metrics, advice, (place) => store.shiftMs(place));
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);
 

@@ -16,6 +16,8 @@ type Claim = {
         session: Session,
         deviceProven: boolean,
       ) => string | number | boolean | Readonly<Record<string, string>> | undefined);
+  /** The field without which no session has the claim. Absent: every session may have it. */
+  readonly needs?: "device" | "actor";
   /** Whether the introspection of a refresh token returns the claim, too. */
   readonly isIntrospected: boolean;
 };
@@ -30,15 +32,17 @@ export const SESSION_CLAIMS = {
   /** The client has proven possession of the session's device key. A DPoP key does not count: it may have been copied. */
   device_bound: {
     of: ({ device }, deviceProven) => (deviceProven && device?.key.algorithm !== "DPoP") || undefined,
+    needs: "device",
     isIntrospected: true,
   },
   /** The key that the client proves with each request (RFC 9449 section 6.1). */
   cnf: {
     of: ({ device }) => (device !== undefined && isProofKey(device) ? { jkt: thumbprintOf(device) } : undefined),
+    needs: "device",
     isIntrospected: true,
   },
   /** Who uses the session in place of its subject (RFC 8693 section 4.1). */
-  act: { of: ({ actor }) => actor && { sub: actor.subject }, isIntrospected: true },
+  act: { of: ({ actor }) => actor && { sub: actor.subject }, needs: "actor", isIntrospected: true },
 } as const satisfies Readonly<Record<string, Claim>>;
 
 const CLAIMS: readonly (readonly [name: string, Claim])[] = Object.entries(SESSION_CLAIMS);
@@ -53,12 +57,13 @@ export const RESERVED_CLAIMS: readonly string[] = [
 export const AUTHENTICATION_CLAIMS = ["auth_time", "amr", "acr"] as const;
 
 /** For each claim, the text before its value in a JSON object, with the comma that separates the claim from the previous member. */
-const MEMBERS = CLAIMS.map(([name, { of }]) => ({ start: `,"${name}":`, of }));
+const MEMBERS = CLAIMS.map(([name, { of, needs }]) => ({ start: `,"${name}":`, of, needs }));
 
 /** Returns the members that SESSION_CLAIMS adds to the text of a JSON object. It runs in every refresh. */
 export function sessionMembers(session: Session, deviceProven: boolean): string {
   let text = "";
-  for (const { start, of } of MEMBERS) {
+  for (const { start, of, needs } of MEMBERS) {
+    if (needs !== undefined && session[needs] === undefined) continue;
     const value = typeof of === "string" ? session[of] : of(session, deviceProven);
     if (value !== undefined) text += start + (typeof value === "number" ? value : JSON.stringify(value));
   }

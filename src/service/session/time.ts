@@ -39,9 +39,14 @@ export function latest<Time extends StoreMs | WallMs>(one: Time, other: Time): T
   return one > other ? one : other;
 }
 
-/** Returns whole seconds, as the times of tokens are (RFC 7519 section 2, NumericDate). */
-export function secondsOf(time: WallMs): number {
-  return Math.floor(time / 1000);
+/**
+ * Returns whole seconds by the wall clock, as the times of tokens are (RFC 7519 section 2, NumericDate).
+ * @param shiftMs by how much the wall clock is ahead of the time, which is the store's
+ */
+export function secondsOf(time: WallMs): number;
+export function secondsOf(time: StoreMs, shiftMs: number): number;
+export function secondsOf(time: number, shiftMs = 0): number {
+  return Math.floor((time + shiftMs) / 1000);
 }
 
 /** @param shiftMs by how much the wall clock is ahead of the store's time */

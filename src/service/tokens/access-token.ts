@@ -75,10 +75,10 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
      */
     issue(session, now, deviceProven = false) {
       const lifeMs = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
-      const end = earliest(earliest(later(now, lifeMs), session.idleExpiresAt), session.absoluteExpiresAt);
+      const end = earliest(later(now, lifeMs), session.idleExpiresAt); // A session expires by its absolute lifetime at the latest.
       const shiftMs = time.shiftMs(session);
-      const exp = secondsOf(toWallClock(end, shiftMs));
-      const iat = secondsOf(toWallClock(now, shiftMs));
+      const exp = secondsOf(end, shiftMs);
+      const iat = secondsOf(now, shiftMs);
       const hasFurtherClaims = session.claims !== "{}" || session.authentication !== undefined;
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
@@ -89,8 +89,8 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
 
     narrow({ sid, sub, exp: latestExp, all }, now, { audience: aud, clientId, claims, act, cnf, endsAt }) {
       const shiftMs = time.shiftMs({ sid });
-      const exp = Math.min(latestExp, secondsOf(toWallClock(endsAt, shiftMs)));
-      const iat = secondsOf(toWallClock(now, shiftMs));
+      const exp = Math.min(latestExp, secondsOf(endsAt, shiftMs));
+      const iat = secondsOf(now, shiftMs);
       const names = [...CLAIMS_OF_SESSION, ...claims].filter((name) => Object.hasOwn(all, name));
       const kept = Object.fromEntries(names.map((name) => [name, all[name]]));
       const own = { iss: issuer, sub, aud, exp, iat, jti: entropy.text(16), sid, client_id: clientId, act, cnf };

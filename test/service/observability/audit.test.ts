@@ -55,6 +55,8 @@ const EVENTS: [AuditEvent, level: string, metric: string][] = [
   ],
 ];
 
+const ADVICE = { created: 0, renewed: 0, noteMissing() {} };
+
 function listening(level: string) {
   const lines: string[] = [];
   const log = pino(
@@ -62,7 +64,11 @@ function listening(level: string) {
     { write: (line) => void lines.push(line) },
   );
   const metrics = createMetrics();
-  return { audit: createAudit(log, metrics, () => 0), metrics, reported: () => lines.map((line) => JSON.parse(line)) };
+  return {
+    audit: createAudit(log, metrics, ADVICE, () => 0),
+    metrics,
+    reported: () => lines.map((line) => JSON.parse(line)),
+  };
 }
 
 test.each(EVENTS)("$event is logged once at its level, and counted", async (event, level, metric) => {
@@ -89,7 +95,7 @@ test("routine is counted but not logged at the usual level, and its address is n
 
 test("the device of a session that is created is not logged", () => {
   const lines: string[] = [];
-  const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics(), () => 0);
+  const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics(), ADVICE, () => 0);
   audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER);
   expect(lines.join("")).toContain("alice");
   expect(lines.join("")).not.toContain("not to be logged");
@@ -99,14 +105,14 @@ test("an audit that fails does not fail the operation that it records", () => {
   const failing = () => {
     throw new Error("no disk");
   };
-  const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics(), () => 0);
+  const audit = createAudit(pino({ level: "trace" }, { write: failing }), createMetrics(), ADVICE, () => 0);
   expect(() => audit({ event: "session_created", sid, subject: "alice", session }, UNKNOWN_REQUESTER)).not.toThrow();
 });
 
 test("lines have the times of the wall clock", () => {
   const lines: string[] = [];
   const shiftMs = (place?: Place) => (place === undefined ? 1_000 : 2_000);
-  const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics(), shiftMs);
+  const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics(), ADVICE, shiftMs);
   const happenedAt = storeMs(5);
   audit({ event: "all_sessions_ended", revokedUntil: storeMs(4), happenedAt }, UNKNOWN_REQUESTER);
   audit({ event: "session_ended", sid, reason: "logout", happenedAt }, UNKNOWN_REQUESTER);

@@ -1,7 +1,6 @@
 /** Mistakes of an integration that responses alone do not show are in the log. */
 import { expect, test, vi } from "vitest";
-import { withCookieAdvice } from "../../../src/service/observability/cookie-advice.ts";
-import type { AuditEvent } from "../../../src/service/session/audit.ts";
+import { CookieAdvice } from "../../../src/service/observability/cookie-advice.ts";
 import { aService } from "../../support/every-protocol.ts";
 import { request } from "../../support/raw-http.ts";
 import { waitFor } from "../../support/service.ts";
@@ -47,25 +46,19 @@ test("a page that calls the admin API is reported", async () => {
 test("visitors who are not signed in cause no report beside users who are, nor without any login", () => {
   let nowMs = 0;
   const warn = vi.fn();
-  const audit = withCookieAdvice(
-    () => {},
-    { name: "rt", path: undefined, domain: undefined },
-    { warn },
-    () => nowMs,
-  );
-  const emit = (event: object) => audit(event as AuditEvent, { address: () => undefined, adminName: undefined });
-  const visit = () => emit({ event: "authn_failed", operation: "Refresh", reason: "absent" });
+  const advice = new CookieAdvice({ name: "rt", path: undefined, domain: undefined }, { warn }, () => nowMs);
+  const visit = () => advice.noteMissing();
   for (let at = 0; at < 1000; at++) visit();
   for (let minute = 0; minute < 60; minute++) {
     nowMs = minute * 60_000;
-    emit({ event: "session_created" });
-    emit({ event: "session_renewed" });
+    advice.created++;
+    advice.renewed++;
     for (let at = 0; at < 100; at++) visit();
   }
   expect(warn).not.toHaveBeenCalled();
   nowMs += 60_000;
   visit();
-  emit({ event: "session_created" });
+  advice.created++;
   for (let at = 0; at < 100; at++) visit();
   expect(warn).toHaveBeenCalledTimes(1);
 });

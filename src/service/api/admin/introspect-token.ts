@@ -2,7 +2,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { type Introspection, introspect } from "../../session/admin/introspect.ts";
 import { authenticationClaims, introspectedClaims } from "../../session/claims.ts";
 import { isDeviceBound } from "../../session/model.ts";
-import { secondsOf, toWallClock } from "../../session/time.ts";
+import { secondsOf } from "../../session/time.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { TOKEN_TYPES } from "./views.ts";
 
@@ -27,7 +27,7 @@ function refreshTokenClaims(
     ...introspectedClaims(session, isDeviceBound(session)),
     sid: session.sid,
     ...(session.authentication && authenticationClaims(session.authentication)),
-    iat: secondsOf(toWallClock(issuedAt, shiftMs)),
-    exp: secondsOf(toWallClock(session.idleExpiresAt, shiftMs)),
+    iat: secondsOf(issuedAt, shiftMs),
+    exp: secondsOf(session.idleExpiresAt, shiftMs),
   };
 }

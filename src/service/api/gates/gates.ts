@@ -106,12 +106,11 @@ export function crossSiteDefence(
     const { requestHeader, method } = context;
     if (method.parent === exempt) return undefined;
     const request = requestContextOf(context);
-    const { source } = request;
     const sender = { site: requestHeader.get("sec-fetch-site"), origin: requestHeader.get("origin") };
-    const header = crossSiteFault(sender, (origin) => origin === source.origin(), rules);
+    const header = crossSiteFault(sender, (origin) => origin === request.source.origin(), rules);
     if (header === undefined) return undefined;
     metrics.crossSiteRefused(header);
-    const ownOrigin = source.origin();
+    const ownOrigin = request.source.origin();
     const missing = missingPermissions(sender, ownOrigin, rules);
     const allowedBy = missing.flatMap((permission) => permissions[permission] ?? []);
     const fields = { header, value: requestHeader.get(header), ownOrigin, allowedBy };

@@ -23,19 +23,17 @@ export function createOverloadControl(
 ): OverloadControl {
   const admission = new Admission(options);
   const stop = turns.follow(() => admission.turn());
-  const stall = createStallGuard(reuseIntervalMs, turns);
+  const tolerances = stallTolerances(reuseIntervalMs);
   return {
     accept() {
       const cause = admission.accept();
       if (cause !== undefined) onRefused(cause);
       return cause === undefined;
     },
-    limit: (store) => limitStore(store, admission, stall, { onRefused: () => onRefused("store"), onReply }),
+    limit: (store) =>
+      limitStore(store, admission, { tolerances, turns }, { onRefused: () => onRefused("store"), onReply }),
     waiting: () => admission.waiting,
-    close() {
-      stop();
-      stall.close();
-    },
+    close: stop,
   };
 }
 
@@ -92,21 +90,22 @@ type AnyVerb = (...given: never[]) => Promise<unknown>;
 
 type LimitEvents = {
   readonly onRefused: () => void;
-  /** Called when a command has ended. @param replied whether the store responded, even with a failure */
-  readonly onReply?: ((verb: string, replied: boolean, seconds: number) => void) | undefined;
+  /** Called when a command has ended. @param outcome whether the store responded, even with a failure */
+  readonly onReply?: ((verb: string, outcome: "replied" | "lost", seconds: number) => void) | undefined;
 };
 
 /** Returns a store with a bounded queue of commands. It also refuses commands of requests that may be too old. */
 export function limitStore(
   store: SessionStore,
   admission: Admission,
-  stall: Pick<StallGuard, "mayBeTooOld">,
+  { tolerances, turns }: { readonly tolerances: Tolerances; readonly turns: Pick<Turns, "behindMs"> },
   { onRefused, onReply = () => {} }: LimitEvents,
 ): SessionStore {
   const limited = (name: string, verb: AnyVerb, limit: "storeIsBusy" | "storeIsFull", replied: "replied" | "slow") => {
-    const tolerance = ROTATIONS.has(name) ? "rotationMs" : "othersMs";
+    const toleranceMs = ROTATIONS.has(name) ? tolerances.rotationMs : tolerances.othersMs;
     return (...given: never[]): Promise<unknown> => {
-      if (stall.mayBeTooOld(tolerance)) return Promise.reject(STALLED);
+      // After a stall of the process, what is read in this turn may have been sent long ago.
+      if (turns.behindMs() > toleranceMs) return Promise.reject(STALLED);
       if (admission[limit]()) {
         onRefused();
         return Promise.reject(BUSY);
@@ -114,15 +113,13 @@ export function limitStore(
       const begun = admission.begin();
       const startMs = performance.now();
       const result = verb.apply(store, given);
-      const finish = (outcome: "replied" | "slow" | "lost") => {
-        admission.finish(begun, outcome);
-        onReply(name, outcome !== "lost", (performance.now() - startMs) / 1000);
+      const onEnd = (error: unknown) => {
+        const isLost = error instanceof StoreUnavailable;
+        admission.finish(begun, isLost ? "lost" : replied);
+        onReply(name, isLost ? "lost" : "replied", (performance.now() - startMs) / 1000);
       };
       // The caller gets the promise of the method itself, because another promise would cost a refresh half a microsecond.
-      result.then(
-        () => finish(replied),
-        (error: unknown) => finish(error instanceof StoreUnavailable ? "lost" : replied),
-      );
+      result.then(onEnd, onEnd);
       return result;
     };
   };
@@ -163,6 +160,10 @@ type Tolerances = {
 };
 
 /**
+ * Returns how long requests may have waited in this process, while it was stopped, busy, or suspended with its machine. After such a stall
+ * it reads requests that may be older than the rules of rotation allow. They get the response for an unavailable store, and callers that
+ * are still there try again.
+ *
  * A refresh may wait in this process for a quarter of the reuse interval, so that its request may spend another quarter on the network. The
  * minimum is 500 ms, so the service warns at its start of a reuse interval below 2 s. If the interval is 0,
  * a late refresh breaks no promise, so none is refused.
@@ -170,20 +171,4 @@ type Tolerances = {
 export function stallTolerances(reuseIntervalMs: number): Tolerances {
   const rotationMs = reuseIntervalMs === 0 ? Number.POSITIVE_INFINITY : Math.max(reuseIntervalMs / 4, MIN_TOLERANCE_MS);
   return { rotationMs, othersMs: Math.max(reuseIntervalMs / 4, OTHERS_TOLERANCE_MS) };
-}
-
-export type StallGuard = ReturnType<typeof createStallGuard>;
-
-/**
- * Detects requests that have waited in this process, while it was stopped, busy, or suspended with its machine. After such a stall the
- * process reads requests that may be older than the rules of rotation allow. They get the response for an unavailable store, and callers
- * that are still there try again.
- */
-export function createStallGuard(reuseIntervalMs: number, turns: Turns = turnsOfProcess) {
-  const tolerances = stallTolerances(reuseIntervalMs);
-  return {
-    /** Returns whether a request that is read in this turn of the event loop may have waited too long. */
-    mayBeTooOld: (of: keyof Tolerances) => turns.behindMs() > tolerances[of],
-    close: turns.follow(() => {}),
-  };
 }

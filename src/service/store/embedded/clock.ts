@@ -37,8 +37,8 @@ export const CLOCK_TABLE = `
 type Row = { readonly shift: number; readonly wall: WallMs; readonly up: number; readonly boot: string };
 
 export type StoreClock = {
-  /** How far the wall clock is ahead of the store's time, in ms. */
-  readonly shiftMs: number;
+  /** Returns how far the wall clock is ahead of the store's time, in ms. */
+  shiftMs(): number;
   /** Returns the store's time without access to the file. If the wall clock was set since the last call of `now`, the time is wrong. */
   read(): StoreMs;
   /** Returns the store's time. If the wall clock was set, stores the new shift in the file, within the transaction if one is open. */
@@ -67,9 +67,7 @@ export function createStoreClock(db: DatabaseSync, wall: WallClock, steady: Cloc
   db.exec(CLOCK_TABLE);
   compare(wall());
   return {
-    get shiftMs() {
-      return shift;
-    },
+    shiftMs: () => shift,
     read: () => toStoreTime(wall(), shift),
     now() {
       const wallNow = wall();

@@ -12,7 +12,7 @@ import {
 import type { EndReason, NewSession, SessionId } from "../../session/model.ts";
 import { later, type StoreMs } from "../../session/time.ts";
 import { CREATED, type DueText, dueRecord, ENDED_ALL, eventText, noteOf, parseEvent } from "../event-text.ts";
-import type { SessionTable } from "./session-table.ts";
+import type { SessionTable } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 

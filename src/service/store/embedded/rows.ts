@@ -1,4 +1,4 @@
-/** Converts rows of the embedded store to the domain's types. Rows are trusted: only the code of this directory writes them. */
+/** The rows of sessions, and their conversion to the domain's types. Rows are trusted: only the code of this directory writes them. */
 import type { ServingVerdict } from "../../session/devices/binding.ts";
 import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/devices/key.ts";
 import {
@@ -9,8 +9,10 @@ import {
   type Session,
   type SessionId,
 } from "../../session/model.ts";
-import type { RotationState } from "../../session/rotation/rotation.ts";
+import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
+import type { Candidate, PagePosition } from "../search.ts";
+import type { Statements } from "./statements.ts";
 
 type Columns = "sid" | "subject" | "createdAt" | "lastRefreshedAt" | "idleExpiresAt" | "absoluteExpiresAt";
 
@@ -54,7 +56,7 @@ export type LogRow = {
   readonly reason: EndReason;
 };
 
-export function newborn(session: NewSession, now: StoreMs): Session {
+function newborn(session: NewSession, now: StoreMs): Session {
   const absoluteExpiresAt = later(now, session.absoluteLifetimeMs);
   return {
     ...bindAtCreation(session, now),
@@ -75,7 +77,7 @@ export function slid(session: Session, now: StoreMs): Session {
   };
 }
 
-export function toRow(session: Session, rotation: RotationState): Record<keyof SessionRow, string | number | null> {
+function toRow(session: Session, rotation: RotationState): Record<keyof SessionRow, string | number | null> {
   return {
     sid: session.sid,
     subject: session.subject,
@@ -163,4 +165,56 @@ export function toServed(
 ) {
   const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };
   return { ok: true, outcome, session, child, now, device } as const;
+}
+
+export type SessionTable = ReturnType<typeof createSessionTable>;
+
+export function createSessionTable(sql: Statements) {
+  const get = (sid: SessionId) => sql.session.get(sid) as FoundRow | undefined;
+  return {
+    get,
+
+    live(sid: SessionId, now: StoreMs): SessionRow | undefined {
+      const row = get(sid);
+      return row !== undefined && now < row.idle_expires_at && !row.ended ? row : undefined;
+    },
+
+    /** Returns whether the session has not expired, but has ended in a logout of its subject or of everyone. */
+    endedWithOthers(sid: SessionId, now: StoreMs): boolean {
+      const row = get(sid);
+      return row !== undefined && now < row.idle_expires_at && row.ended > 0;
+    },
+
+    /** Returns the live sessions of a subject in order of creation; undefined if the subject has more than `most`. */
+    few(subject: string, now: StoreMs, most: number): SessionId[] | undefined {
+      const rows = sql.ofSubject.all(subject, most + 1) as Pick<SessionRow, "sid" | "idle_expires_at">[];
+      if (rows.length > most) return undefined;
+      return rows.filter((row) => now < row.idle_expires_at).map(({ sid }) => sid);
+    },
+
+    /** Returns the sessions of a subject after a position, newest first. */
+    page(subject: string, { createdAt, sid }: PagePosition, count: number, now: StoreMs): Candidate[] {
+      return candidates(sql.page.all(subject, createdAt, sid, count) as FoundRow[], now);
+    },
+
+    /** Returns the sessions of all subjects after a position, newest first. */
+    byCreation({ createdAt, sid }: PagePosition, count: number, now: StoreMs): Candidate[] {
+      return candidates(sql.byCreation.all(createdAt, sid, count) as FoundRow[], now);
+    },
+
+    /** Inserts a session. It counts as ended unless `createdAt` is later than the last logout of its subject and of everyone. */
+    insert(session: NewSession, childNonce: string, createdAt: StoreMs): Session {
+      const created = newborn(session, createdAt);
+      sql.created.run(created.createdAt);
+      sql.insert.run(toRow(created, firstState(childNonce)));
+      return created;
+    },
+  };
+}
+
+function candidates(rows: readonly FoundRow[], now: StoreMs): Candidate[] {
+  return rows.map((row) => ({
+    position: { createdAt: row.created_at, sid: row.sid },
+    session: now < row.idle_expires_at && !row.ended ? sessionOf(row) : undefined,
+  }));
 }

@@ -15,8 +15,7 @@ import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { RevocationLog } from "./log.ts";
-import { fixedOf, rotationOf, sessionOf, slid, toServed } from "./rows.ts";
-import type { SessionTable } from "./session-table.ts";
+import { fixedOf, rotationOf, type SessionTable, sessionOf, slid, toServed } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 

@@ -18,18 +18,18 @@ import { createClaims } from "./claims.ts";
 import { createStoreClock } from "./clock.ts";
 import { createEndings } from "./endings.ts";
 import { createDueSteps, createEvents } from "./events.ts";
-import { FileGuard } from "./file-guard.ts";
 import { createForgetting } from "./forget.ts";
+import { createLists } from "./lists.ts";
 import { createLog } from "./log.ts";
+import { createSessionTable } from "./rows.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { createSessionSteps } from "./session-steps.ts";
-import { createLists, createSessionTable } from "./session-table.ts";
 import { createSignalSteps } from "./signal-steps.ts";
 import { createSignals } from "./signals.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import type { EndStep } from "./subject-steps.ts";
 import { createResumption, createSubjects, finishEndOf } from "./subjects.ts";
-import { createTransactions, type Transactions } from "./transactions.ts";
+import { createTransactions, FileGuard, type Transactions } from "./transactions.ts";
 import { createUpdates } from "./updates.ts";
 import { createUpstream } from "./upstream.ts";
 
@@ -112,8 +112,8 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
       return batch;
     },
     onRevocation: (wake) => wakers.add(wake),
-    now: () => clock.read(),
-    shiftMs: () => clock.shiftMs,
+    now: clock.read,
+    shiftMs: clock.shiftMs,
     async ping() {
       files.check();
       write("NORMAL", () => sql.touch.run()); // A full disk is noticed only by a real write.

@@ -10,7 +10,7 @@ import type { EndReason, NewSession, Session, SessionId } from "../../session/mo
 import type { EndAllOptions, EndAllOutcome, ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import { EXPIRED_NOTE, noteOf } from "../event-text.ts";
-import type { SessionTable } from "./session-table.ts";
+import type { SessionTable } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** How many sessions one transaction ends, in about 2 ms. */

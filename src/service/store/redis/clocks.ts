@@ -1,6 +1,7 @@
 /** The clocks of the Redis nodes: one without a cluster; one for each partition in a cluster, because partitions move between nodes. */
-import { type WallMs, wallMs } from "../../session/time.ts";
-import { TAGS } from "./partitions.ts";
+import type { SessionStore } from "../../session/ports.ts";
+import { toStoreTime, type WallMs, wallMs } from "../../session/time.ts";
+import { TAGS, tagOf, tagOfSession } from "./partitions.ts";
 
 export type Window = { readonly from: number; readonly until: number; readonly shift: number };
 
@@ -20,7 +21,8 @@ export class NodeClock {
   /** How far the node's clock is ahead of this process's clock, in ms: at least `#ahead` (undefined if unknown), at most `#aheadAtMost`. */
   #ahead: number | undefined;
   #aheadAtMost = 0;
-  #shift = 0;
+  /** How far the node's clock is ahead of the store's time, in ms. */
+  shiftMs = 0;
   /** How far the node's clock was set since the instances last agreed on the shift, in ms. */
   #step = 0;
   readonly #timeoutMs: number;
@@ -28,11 +30,6 @@ export class NodeClock {
   /** @param timeoutMs how long a command may wait. A clock may drift, or be set, by less than this without being noticed. */
   constructor(timeoutMs: number) {
     this.#timeoutMs = timeoutMs;
-  }
-
-  /** How far the node's clock is ahead of the store's time, in ms. */
-  get shiftMs(): number {
-    return this.#shift;
   }
 
   get step(): number {
@@ -58,23 +55,19 @@ export class NodeClock {
 
   /** Takes over the shift (how far the clock is ahead of the store's time) on which all instances have agreed. */
   settle(shift: number): void {
-    this.#shift = shift;
+    this.shiftMs = shift;
     this.#step = 0;
   }
 
   /**
    * Returns between which times of the node's clock a command that is sent now may act. If that clock is unknown or was set, there is no
    * such time: the node refuses the command with an error that contains the present time of the clock.
+   * @param wasSet how far the clock was set, if the command may nevertheless act
    */
-  window(now: number): Window {
-    return this.#step === 0 ? this.expected(now) : { from: 1, until: 0, shift: this.#shift };
-  }
-
-  /** Returns between which times of the node's clock a command that is sent now will run, if that clock is not set in the meantime. */
-  expected(now: number): Window {
-    if (this.#ahead === undefined) return { from: 1, until: 0, shift: this.#shift };
+  window(now: number, wasSet = 0): Window {
+    if (this.#ahead === undefined || this.#step !== wasSet) return { from: 1, until: 0, shift: this.shiftMs };
     const sentAt = Math.floor(this.#ahead + now);
-    return { from: sentAt - this.#timeoutMs, until: sentAt + this.#timeoutMs, shift: this.#shift };
+    return { from: sentAt - this.#timeoutMs, until: sentAt + this.#timeoutMs, shift: this.shiftMs };
   }
 
   /** Returns the present time of the node's clock; undefined while it is unknown. */
@@ -116,6 +109,15 @@ export class Clocks {
     return clock;
   }
 
+  /** The store's time. Without a place, the shift is that of the first partition, because the clocks of the nodes differ only a little. */
+  readonly time: Pick<SessionStore, "now" | "shiftMs"> = {
+    now: (sid) => {
+      const clock = this.of(tagOfSession(sid));
+      return toStoreTime(clock.wall(this.#deps.steady()) ?? wallMs(Date.now()), clock.shiftMs);
+    },
+    shiftMs: (place) => (this.#deps.clustered && place !== undefined ? this.of(tagOf(place)) : this.#one).shiftMs,
+  };
+
   /** Compares the expected time of a partition's clock with its actual time, and agrees on the difference with the other instances. */
   settle(tag: string): Promise<void> {
     const clock = this.of(tag);
@@ -137,7 +139,7 @@ export class Clocks {
     try {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const sentAt = steady();
-        const { from, until, shift } = clock.expected(sentAt);
+        const { from, until, shift } = clock.window(sentAt, clock.step);
         const reply = await ask(tag, [from, until, clock.step === 0 ? "" : shift + clock.step]);
         const [time = 0, agreed = 0, inTime = 0] = (reply as readonly unknown[]).map((part) => Number(String(part)));
         const first = clock.wall(sentAt) === undefined;

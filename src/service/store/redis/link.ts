@@ -6,7 +6,7 @@
 import { steadyClock, turns } from "../../../platform/clock/turns.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
-import { Clocks, type NodeClock, type Window } from "./clocks.ts";
+import { Clocks, type Window } from "./clocks.ts";
 import { type Client, disconnect } from "./connection.ts";
 import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./failure.ts";
 import { checkFitness, refusalOf } from "./fitness.ts";
@@ -160,8 +160,8 @@ export class Link {
     throw translate(failure);
   }
 
-  clock(tag: string): NodeClock {
-    return this.#clocks.of(tag);
+  get time(): Clocks["time"] {
+    return this.#clocks.time;
   }
 
   now(): number {

@@ -8,20 +8,16 @@ import type { KeyProof } from "../../session/devices/key.ts";
 import { type Audience, factsOf, type NewSession, type Session, type SessionId } from "../../session/model.ts";
 import type { EndingHolder } from "../../session/ports.ts";
 import type { RotationState } from "../../session/rotation/rotation.ts";
-import { earliest, later, latest, storeMs } from "../../session/time.ts";
+import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import { CLAIMS_START, decodeBlocks, encodeAuthentication, encodeFacts } from "./blocks.ts";
 import { decodeDevice, encodeProofKey } from "./device-record.ts";
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const VALUE = new Uint8Array(128);
-for (const [value, character] of [...ALPHABET].entries()) VALUE[character.charCodeAt(0)] = value;
+const WORDS = Buffer.alloc(8);
 
 /** Returns the 8 bytes of a nonce as two unsigned numbers, because numbers in Lua have only 53 bits. */
 export function nonceWords(nonce: string): readonly [number, number] {
-  const v = (at: number) => VALUE[nonce.charCodeAt(at)] ?? 0;
-  const high = (v(0) << 26) | (v(1) << 20) | (v(2) << 14) | (v(3) << 8) | (v(4) << 2) | (v(5) >> 4);
-  const low = (v(5) << 28) | (v(6) << 22) | (v(7) << 16) | (v(8) << 10) | (v(9) << 4) | (v(10) >> 2);
-  return [high >>> 0, low >>> 0];
+  WORDS.write(nonce, "base64url");
+  return [WORDS.readUInt32BE(0), WORDS.readUInt32BE(4)];
 }
 
 /** The offsets of the fields of a record's head, in bytes. lua/partition.lua explains them, in the format '>BI4I4I4I4I4I6I6I6I6I5I5'. */
@@ -82,10 +78,6 @@ function words(bytes: Uint8Array, count: number): number[] {
 /** Separates several audiences. No audience contains a control character. */
 const AUDIENCE_SEPARATOR = "\n";
 
-function decodeAudience(text: string): Audience {
-  return text.includes(AUDIENCE_SEPARATOR) ? (text.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : text;
-}
-
 /** Returns the form in which a record has claims. */
 export function claimsText(claims: string): string {
   return claims === "{}" ? "" : claims;
@@ -119,9 +111,8 @@ export function encodeBody(session: NewSession): Buffer {
 
 /** Decodes a record that begins at `start` and ends with the last byte. */
 export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Session {
-  const time = (at: number) => storeMs(bytes.readUIntBE(start + at, 6));
-  const createdAt = time(AT.created);
-  const lastRefreshedAt = latest(createdAt, time(AT.ct));
+  const createdAt = timeAt(bytes, start + AT.created);
+  const lastRefreshedAt = latest(createdAt, timeAt(bytes, start + AT.ct));
   const idleTimeoutMs = bytes.readUIntBE(start + AT.idle, 5);
   const absoluteLifetimeMs = bytes.readUIntBE(start + AT.life, 5);
   const absoluteExpiresAt = later(createdAt, absoluteLifetimeMs);
@@ -142,7 +133,9 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   };
   const subject = take(length16());
   const clientId = next();
-  const audience = decodeAudience(next());
+  const audiences = next();
+  const isList = audiences.includes(AUDIENCE_SEPARATOR);
+  const audience = isList ? (audiences.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : audiences;
   const client = { userAgent: next(), ipAddress: next(), displayName: next() };
   const version = bytes[start] ?? VERSION;
   const bound = version & WITH_DEVICE ? decodeDevice(bytes, createdAt) : undefined;
@@ -175,15 +168,19 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
 }
 
 export function decodeRotation(bytes: Buffer, start: number): RotationState {
-  const time = (at: number) => storeMs(bytes.readUIntBE(start + at, 6));
-  const nonce = (at: number) => bytes.toString("base64url", start + at, start + at + 8);
   const generation = bytes.readUInt32BE(start + AT.g);
   return {
     generation,
-    nonce: generation === 0 ? "" : nonce(AT.n), // Generation 0 has no nonce, because it is never presented.
-    siblingsSince: time(AT.f),
-    childNonce: nonce(AT.c),
-    childMintedAt: time(AT.ct),
-    childServedAt: time(AT.cs),
+    // Generation 0 has no nonce, because it is never presented.
+    nonce: generation === 0 ? "" : bytes.toString("base64url", start + AT.n, start + AT.n + 8),
+    siblingsSince: timeAt(bytes, start + AT.f),
+    childNonce: bytes.toString("base64url", start + AT.c, start + AT.c + 8),
+    childMintedAt: timeAt(bytes, start + AT.ct),
+    childServedAt: timeAt(bytes, start + AT.cs),
   };
+}
+
+/** Reads a time of a record or a reply. */
+export function timeAt(bytes: Buffer, at: number): StoreMs {
+  return storeMs(bytes.readUIntBE(at, 6));
 }

@@ -11,8 +11,10 @@ import type {
   UpdateOutcome,
 } from "../../session/ports.ts";
 import type { RotationOutcome } from "../../session/rotation/rotation.ts";
-import { type StoreMs, storeMs } from "../../session/time.ts";
-import { decodeRotation, decodeSession } from "./record.ts";
+import { decodeRotation, decodeSession, timeAt } from "./record.ts";
+
+/** The offset of the store's time in a reply. A letter precedes it. */
+const TIME = 1;
 
 /** The offset of the session's record in a reply. A letter and the time precede it. */
 const RECORD = 7;
@@ -77,7 +79,7 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
       const { generation, childNonce, childMintedAt } = decodeRotation(bytes, RECORD);
       const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
       const device = isFirstUse ? "first_use" : first < "a" ? "proven" : "unproven";
-      return { ok: true, outcome, session, child, now: time(bytes), device };
+      return { ok: true, outcome, session, child, now: timeAt(bytes, TIME), device };
     }
   }
 }
@@ -86,13 +88,13 @@ export function decodeFound(sid: SessionId, reply: unknown): Found {
   const bytes = buffer(reply);
   if (letter(bytes) !== "l") return notLive(bytes);
   const session = decodeSession(sid, bytes, RECORD);
-  return { ok: true, session, rotation: decodeRotation(bytes, RECORD), now: time(bytes) };
+  return { ok: true, session, rotation: decodeRotation(bytes, RECORD), now: timeAt(bytes, TIME) };
 }
 
 export function registerKeyOutcome(sid: SessionId, reply: unknown): RegisterKeyOutcome {
   const bytes = buffer(reply);
   const first = letter(bytes);
-  if (first === "l") return { ok: true, session: decodeSession(sid, bytes, RECORD), now: time(bytes) };
+  if (first === "l") return { ok: true, session: decodeSession(sid, bytes, RECORD), now: timeAt(bytes, TIME) };
   if (first === "k") return { ok: false, reason: "other_key" };
   return first === "o" ? { ok: false, reason: "outdated" } : notLive(bytes);
 }
@@ -209,8 +211,4 @@ function notLive(reply: Buffer): { readonly ok: false; readonly reason: "revoked
 
 function letter(reply: Buffer): string {
   return String.fromCharCode(reply[0] ?? 0);
-}
-
-function time(reply: Buffer): StoreMs {
-  return storeMs(reply.readUIntBE(1, 6));
 }

@@ -2,7 +2,6 @@
  * The store on Redis. Every method of the port runs one script on the keys of one partition (scripts.ts, lua/), in one round trip. The
  * modules that this file puts together decode the replies of the scripts; connection.ts handles failing connections.
  */
-import { toStoreTime, wallMs } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { createAttached } from "./attached.ts";
 import { type Connections, createConnections } from "./connection.ts";
@@ -15,7 +14,6 @@ import { createForgetting } from "./forget.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { createLists } from "./lists.ts";
 import { createLogReader } from "./log-reader.ts";
-import { FIRST_TAG, tagOf, tagOfSession } from "./partitions.ts";
 import { channelOf } from "./permissions.ts";
 import { type Acknowledge, createAcknowledger } from "./replicas.ts";
 import { createSessionSteps } from "./session-steps.ts";
@@ -59,7 +57,6 @@ function composeStore(
   const ends = createSubjectEnds(link, acknowledge, markerLifeMs);
   const endings = createEndings(link, acknowledge, clustered, markerLifeMs, ends);
   const log = createSignalLog(link, clustered, signalsRetentionMs);
-  const firstClock = link.clock(FIRST_TAG);
   return {
     ...createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }),
     ...endings,
@@ -75,12 +72,7 @@ function composeStore(
     ...createAttached(link, acknowledge, clustered, endings.endOwned),
     onAttachedEnd: subscription.addHandOver,
     signals: { log, subscriptions: createSubscriptions(link, acknowledge, log, signalsRetentionMs) },
-    now(sid) {
-      const clock = link.clock(tagOfSession(sid));
-      return toStoreTime(clock.wall(link.now()) ?? wallMs(Date.now()), clock.shiftMs);
-    },
-    /** Without an argument, returns the shift of the first partition's clock, because the clocks of the nodes differ only a little. */
-    shiftMs: (place) => (clustered && place !== undefined ? link.clock(tagOf(place)) : firstClock).shiftMs,
+    ...link.time,
     async ping() {
       await link.ping();
       acknowledge.check();

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { Admission, PROBES } from "../../../../src/service/api/limits/admission.ts";
-import { limitStore, type StallGuard } from "../../../../src/service/api/limits/overload.ts";
+import { limitStore } from "../../../../src/service/api/limits/overload.ts";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { type SessionStore, StoreBusy, StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
@@ -21,22 +21,17 @@ function aStore(maxWaiting: number) {
   let refusals = 0;
   const replies: string[] = [];
   const durations: number[] = [];
-  const state: { isStalled: boolean; tolerances: string[] } = { isStalled: false, tolerances: [] };
+  const state = { behindMs: 0 };
   const limited = limitStore(
     store,
     admission,
-    {
-      mayBeTooOld: (tolerance: Parameters<StallGuard["mayBeTooOld"]>[0]) => {
-        state.tolerances.push(tolerance);
-        return state.isStalled;
-      },
-    },
+    { tolerances: { rotationMs: 10, othersMs: 20 }, turns: { behindMs: () => state.behindMs } },
     {
       onRefused: () => {
         refusals++;
       },
-      onReply: (verb, replied, seconds) => {
-        replies.push(`${verb} ${replied}`);
+      onReply: (verb, outcome, seconds) => {
+        replies.push(`${verb} ${outcome}`);
         durations.push(seconds);
       },
     },
@@ -68,7 +63,7 @@ test("an ending is refused when four times the number waits", async () => {
 
 test("after a stall no command of a call reaches the store, be it an ending, and none is counted; the rest goes on", async () => {
   const { limited, admission, state, pending, refusals, replies } = aStore(2);
-  state.isStalled = true;
+  state.behindMs = 21;
   for (const asked of [limited.find(sid), limited.end(sid, "logout")]) {
     await expect(asked).rejects.toThrow(/was stalled/);
     await expect(asked).rejects.not.toThrow(StoreBusy);
@@ -78,7 +73,7 @@ test("after a stall no command of a call reaches the store, be it an ending, and
   pending[0]?.resolve(undefined);
   await ping;
   expect([admission.waiting, refusals(), replies]).toEqual([0, 0, []]);
-  state.isStalled = false;
+  state.behindMs = 20;
   const asked = limited.find(sid);
   pending[1]?.resolve({ ok: false, reason: "unknown" });
   await asked;
@@ -131,7 +126,7 @@ test("each command that reached the store is reported once it has ended, with wh
   pending[1]?.resolve({ sessions: [] });
   await Promise.allSettled(asked);
   vi.useRealTimers();
-  expect(replies).toEqual(["find false", "list true"]);
+  expect(replies).toEqual(["find lost", "list replied"]);
   expect(durations).toEqual([1.5, 1.5]);
 });
 
@@ -139,16 +134,13 @@ test("commands that take a refresh token tolerate another delay than the rest, a
   const { limited, state, pending } = aStore(100);
   const token = { generation: 1, nonce: "n", issuedAt: storeMs(0) };
   const key = { algorithm: "ES256", bytes: new Uint8Array(64), thumbprint: new Uint8Array(32) } as const;
-  const asked = [
-    limited.rotate(sid, token, "n"),
-    limited.registerKey(sid, token, key),
-    limited.find(sid),
-    limited.unbind(sid),
-    limited.end(sid, "logout"),
-    limited.ping(),
-    limited.expire(),
-  ];
-  expect(state.tolerances).toEqual(["rotationMs", "rotationMs", "othersMs", "othersMs", "othersMs"]);
+  state.behindMs = 11;
+  const late = [limited.rotate(sid, token, "n"), limited.registerKey(sid, token, key)];
+  for (const asked of late) await expect(asked).rejects.toThrow(/was stalled/);
+  const asked: Promise<unknown>[] = [limited.find(sid), limited.unbind(sid), limited.end(sid, "logout")];
+  state.behindMs = 21;
+  asked.push(limited.ping(), limited.expire());
+  expect(pending.map(({ verb }) => verb)).toEqual(["find", "unbind", "end", "ping", "expire"]);
   for (const { resolve } of pending) resolve(undefined);
   await Promise.all(asked);
 });

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { TURN_MS, Turns } from "../../../../src/platform/clock/turns.ts";
 import { type Request, WAITED_MS } from "../../../../src/platform/listener/exchange.ts";
 import { LateConnections } from "../../../../src/platform/listener/late-connections.ts";
-import { createStallGuard, stallTolerances } from "../../../../src/service/api/limits/overload.ts";
+import { stallTolerances } from "../../../../src/service/api/limits/overload.ts";
 import { Loop } from "../../../platform/clock/loop.ts";
 
 const R = 10_000;
@@ -40,7 +40,7 @@ type Handled = Sent & { readonly handledMs: number; readonly isRefused: boolean 
 function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) {
   const loop = new Loop();
   const turns = new Turns(loop);
-  const guard = createStallGuard(R, turns);
+  turns.follow(() => {});
   const waiting: Sent[] = sent.map((one, port) => ({ ...one, port })).sort((a, b) => a.atMs - b.atMs);
   const connections = new LateConnections({
     maxWaitMs: TOLERANCE_MS,
@@ -75,7 +75,7 @@ function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) 
     handled.push({
       ...one,
       handledMs: loop.nowMs,
-      isRefused: (request[WAITED_MS] ?? 0) > TOLERANCE_MS || guard.mayBeTooOld("rotationMs"),
+      isRefused: (request[WAITED_MS] ?? 0) > TOLERANCE_MS || turns.behindMs() > TOLERANCE_MS,
     });
   };
   while (left.length > 0) {
@@ -135,35 +135,15 @@ describe("a request", () => {
   });
 });
 
-test("without a reuse interval no refresh is refused, however old", () => {
-  const loop = new Loop();
-  const guard = createStallGuard(0, new Turns(loop));
-  loop.nowMs += 3_600_000;
-  expect(guard.mayBeTooOld("rotationMs")).toBe(false);
-});
-
 test.each([
-  [0, 10_000],
-  [10_000, 10_000],
-  [60_000, 15_000],
-])("with R = %d ms what rotates nothing is refused after %d ms", (reuseIntervalMs, mostMs) => {
-  const loop = new Loop();
-  const guard = createStallGuard(reuseIntervalMs, new Turns(loop));
-  loop.nowMs += mostMs;
-  expect(guard.mayBeTooOld("othersMs")).toBe(false);
-  loop.nowMs += 1;
-  expect(guard.mayBeTooOld("othersMs")).toBe(true);
-});
-
-test.each([
-  [1_000, 500],
-  [2_000, 500],
-  [10_000, 2_500],
-])("with R = %d ms a refresh is refused after %d ms", (reuseIntervalMs, mostMs) => {
-  const loop = new Loop();
-  const guard = createStallGuard(reuseIntervalMs, new Turns(loop));
-  loop.nowMs += mostMs;
-  expect(guard.mayBeTooOld("rotationMs")).toBe(false);
-  loop.nowMs += 1;
-  expect(guard.mayBeTooOld("rotationMs")).toBe(true);
-});
+  [0, Number.POSITIVE_INFINITY, 10_000],
+  [1_000, 500, 10_000],
+  [2_000, 500, 10_000],
+  [10_000, 2_500, 10_000],
+  [60_000, 15_000, 15_000],
+])(
+  "with R = %d ms a refresh may wait for %d ms, and what rotates nothing for %d ms",
+  (reuseIntervalMs, rotationMs, othersMs) => {
+    expect(stallTolerances(reuseIntervalMs)).toEqual({ rotationMs, othersMs });
+  },
+);
