@@ -21,7 +21,7 @@ export type SteadyClock = (() => number) & {
   refresh(): void;
 };
 
-export function createSteadyClock(up = awakeAndAsleep, awake = () => performance.now()): SteadyClock {
+export function createSteadyClock(up = awakeAndAsleep, awake = performance.now.bind(performance)): SteadyClock {
   const base = up() - awake();
   let slept = 0;
   const refresh = () => {

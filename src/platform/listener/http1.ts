@@ -42,7 +42,9 @@ export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
   const serve = (connection: Connection, request: IncomingMessage, response: ServerResponse) => {
     connection.current = response;
     if (draining) announceClose(connection);
-    if (mayComeLate(request)) {
+    const { "transfer-encoding": encoding, "content-length": length = 0 } = request.headers;
+    // The body may still be arriving when the response is sent.
+    if (encoding !== undefined || Number(length) > 4096) {
       pending.add(request);
       outlive(request, response);
     }
@@ -141,11 +143,6 @@ function giveUp({ waiting }: Connection, socket: Socket): void {
 /** Sets `Connection: close` on the response in progress, unless pipelined requests are to follow it on the connection. */
 function announceClose({ current, waiting }: Connection): void {
   if (current !== undefined && waiting.size === 0 && !current.headersSent) current.setHeader("connection", "close");
-}
-
-/** Returns whether a body may still be arriving when the response is sent. */
-function mayComeLate({ headers }: IncomingMessage): boolean {
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 4096;
 }
 
 /**

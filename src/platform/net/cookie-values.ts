@@ -1,5 +1,7 @@
 /** Parses `Cookie` headers (RFC 6265bis section 5.7). */
 
+const PADDING = " \t";
+
 /**
  * Removes SP and HTAB around a text (RFC 6265bis section 5.6). `trim()` would remove all Unicode spaces, so that `\u00a0__Host-…`, which
  * any sibling domain may set, would become this service's name.
@@ -7,12 +9,10 @@
 export function trimmed(text: string, start = 0, end = text.length): string {
   let from = start;
   let to = end;
-  while (from < to && isPadding(text.charCodeAt(from))) from++;
-  while (from < to && isPadding(text.charCodeAt(to - 1))) to--;
+  while (from < to && PADDING.includes(text.charAt(from))) from++;
+  while (from < to && PADDING.includes(text.charAt(to - 1))) to--;
   return text.slice(from, to);
 }
-
-const isPadding = (code: number) => code === 0x20 || code === 0x09;
 
 /** Returns all values of a cookie in a `Cookie` header, in order: one for each domain and path. A sibling domain may have planted some. */
 export function cookieValues(header: string, name: string): readonly string[] {

@@ -7,7 +7,7 @@ import { Code, ConnectError, type ConnectRouter, type ContextValues, type Handle
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { StoreBusy, StoreUnavailable } from "../session/ports.ts";
 import { aborted, errorCodeOf, faultOfCaller, SHARED_ERRORS, toConnectError } from "./errors/connect-errors.ts";
-import { contextOf } from "./request-context.ts";
+import { RequestContext } from "./request-context.ts";
 import { changedRouter, type Implementation } from "./router.ts";
 
 /** Receives the failures that need an operator or a fix. */
@@ -36,8 +36,8 @@ export function withOutcomes(router: ConnectRouter, parts: Parts): ConnectRouter
 function unary({ name }: DescMethod, implementation: Implementation, { metrics, reports }: Parts): Implementation {
   return async (request, context) => {
     const startMs = performance.now();
-    const own = contextOf(context.values);
-    if (own !== undefined) own.isReading = false;
+    const { values } = context;
+    if (values instanceof RequestContext) values.isReading = false;
     let code = "ok";
     try {
       return await implementation(request, context);
@@ -58,8 +58,8 @@ function stream(method: DescMethod, implementation: Implementation, { metrics, r
     const startMs = performance.now();
     const end = (code: string) => metrics.handled(name, code, (performance.now() - startMs) / 1000);
     const translateOf = (error: unknown) => translate(error, context, reports);
-    const own = contextOf(context.values);
-    if (own !== undefined) own.isReading = false;
+    const { values } = context;
+    if (values instanceof RequestContext) values.isReading = false;
     const messages = () => {
       try {
         return implementation(isStream(request) ? fromCaller(request) : request, context) as AsyncIterable<unknown>;

@@ -19,12 +19,14 @@ type Options = Rate & {
 /** How many keys both generations have together. A key takes about 130 bytes, so a limit takes at most 6.5 MB. */
 const MAX_KEYS = 50_000;
 
+const now = performance.now.bind(performance);
+
 type Window = { taken: number; endsAt: number };
 
 export const NO_LIMIT: PeekableRateLimit = { take: () => undefined, peek: () => undefined, giveBack() {} };
 
 export function createRateLimit(options: Options): PeekableRateLimit {
-  const { count, windowMs, clock = () => performance.now(), maxKeys = MAX_KEYS } = options;
+  const { count, windowMs, clock = now, maxKeys = MAX_KEYS } = options;
   let young = new Map<string, Window>();
   let old = new Map<string, Window>();
 
@@ -41,12 +43,12 @@ export function createRateLimit(options: Options): PeekableRateLimit {
   return {
     take(key) {
       const window = young.get(key) ?? admit(key);
-      const now = clock();
-      if (now >= window.endsAt) {
+      const atMs = clock();
+      if (atMs >= window.endsAt) {
         window.taken = 0;
-        window.endsAt = now + windowMs;
+        window.endsAt = atMs + windowMs;
       }
-      if (window.taken >= count) return window.endsAt - now;
+      if (window.taken >= count) return window.endsAt - atMs;
       window.taken++;
       return undefined;
     },

@@ -120,15 +120,14 @@ export async function refresh(
   if (!rotated.ok) return refuse(deps, token.sid, rotated, presentation, requester);
   const { outcome, session, child, now } = rotated;
   if (presentation.proof !== undefined) noteSessionKey(device, session);
-  const { sid } = session;
-  const names = namesOf(session);
+  const { sid, subject, actor } = session;
   if (rotated.device === "first_use" && session.device !== undefined) {
     const { algorithm } = session.device.key;
-    deps.audit({ event: "device_bound", ...names, algorithm, thumbprint: thumbprintOf(session.device) }, requester);
+    deps.audit({ event: "device_bound", ...namesOf(session), algorithm, thumbprint: thumbprintOf(session.device) }, requester);
   }
   const judged = tokenRequest && judgeTokenRequest(tokenRequest, session);
   if (judged?.ok === false) return judged;
-  deps.audit({ event: "session_renewed", ...names, outcome }, requester);
+  deps.audit({ event: "session_renewed", sid, subject, actor: actor?.subject, outcome }, requester);
   if (others.length > 0) await replace(deps, session, others, requester);
   return {
     ok: true,
