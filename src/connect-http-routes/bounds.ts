@@ -1,6 +1,5 @@
 /** Limits what all calls of a handler may use together: their number, the memory of their bodies, and the time of a body's arrival. */
 import type { BodyMeter } from "./call/exchange.ts";
-import type { HeaderMap } from "./call/header-map.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 
 export interface BoundsOptions {
@@ -22,8 +21,6 @@ const DEFAULT_MAX_CALLS = 10_000;
 const DEFAULT_MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
 const DEFAULT_BODY_TIMEOUT_MS = 60_000;
 
-/** Up to this length, in bytes, a body usually arrives together with its head. */
-const SMALL_BODY_BYTES = 4096;
 /** The longest interval between two checks for late bodies, in ms. It is shorter if four checks would not fit into `bodyTimeoutMs`. */
 const MAX_CHECK_MS = 1_000;
 const CHECKS_PER_TIMEOUT = 4;
@@ -34,7 +31,7 @@ export class Bounds {
   readonly #checkMs: number;
   readonly #maxTicks: number;
   /** Whether small bodies need no limit here: the number of calls is not limited, and the HTTP server limits the time of a body. */
-  readonly #ignoresSmall: boolean;
+  readonly ignoreSmall: boolean;
   /** Bodies that have not arrived completely, the oldest first. */
   readonly #arriving = new Set<CallInFlight>();
   #calls = 0;
@@ -47,7 +44,7 @@ export class Bounds {
     this.#maxBytes = options.maxPendingBodyBytes ?? DEFAULT_MAX_PENDING_BODY_BYTES;
     this.#checkMs = Math.max(1, Math.min(MAX_CHECK_MS, bodyTimeoutMs / CHECKS_PER_TIMEOUT));
     this.#maxTicks = bodyTimeoutMs / this.#checkMs;
-    this.#ignoresSmall = this.#maxCalls === Number.POSITIVE_INFINITY && this.#maxTicks === Number.POSITIVE_INFINITY;
+    this.ignoreSmall = this.#maxCalls === Number.POSITIVE_INFINITY && this.#maxTicks === Number.POSITIVE_INFINITY;
   }
 
   /** Counts a call until it ends. @throws FailureError `overloaded` if `maxCalls` calls are in flight */
@@ -73,13 +70,6 @@ export class Bounds {
       this.#refuse(oldest, TOO_MANY_BYTES);
     }
     if (this.#bytes > this.#maxBytes) this.#refuse(call, TOO_MANY_BYTES);
-  }
-
-  /** Returns whether a call with one request message needs no limit, so that `begin` need not be called. */
-  ignores(headers: HeaderMap): boolean {
-    if (!this.#ignoresSmall || headers.get("content-encoding") !== null) return false;
-    const length = headers.get("content-length");
-    return length !== null && Number(length) <= SMALL_BODY_BYTES;
   }
 
   end(call: CallInFlight): void {

@@ -1,10 +1,10 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import { Bounds, type CallInFlight } from "./bounds.ts";
-import { Call } from "./call/call.ts";
-import { readTimeout } from "./call/deadline.ts";
+import { Call, readTimeout } from "./call/call.ts";
 import { createEndpoints, type Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
+import type { HeaderMap } from "./call/header-map.ts";
 import { callClientStreaming, callServerStreaming, callStreaming, callUnary } from "./call/invoke.ts";
 import { peerAddress } from "./call/peer-address.ts";
 import { type RecordedRpc, recordRoutes } from "./call/recorder.ts";
@@ -59,7 +59,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
       if (match.kind !== "route" || endpoint === undefined) return respondWithoutRoute(responses, exchange, match);
       const { rpc, method } = endpoint;
       if (endpoint.grpcMetadata) unprefixMetadata(exchange.headers);
-      if (!bounds.ignores(exchange.headers)) inFlight = bounds.begin();
+      if (!bounds.ignoreSmall || !isSmall(exchange.headers)) inFlight = bounds.begin();
       call = new Call(method, exchange, {
         timeoutMs: readTimeout(exchange.headers, rpc.options.maxTimeoutMs),
         shutdownSignal: rpc.options.shutdownSignal,
@@ -119,6 +119,15 @@ function belowPrefix(prefix: string | undefined, { match }: Matcher, methodOverr
     },
     methodOverride: methodOverride && override,
   };
+}
+
+/** Up to this length, in bytes, a body usually arrives together with its head. */
+const SMALL_BODY_BYTES = 4096;
+
+/** Returns whether a request has a small body, as long as it is sent. */
+function isSmall(headers: HeaderMap): boolean {
+  const length = headers.get("content-length");
+  return length !== null && Number(length) <= SMALL_BODY_BYTES && headers.get("content-encoding") === null;
 }
 
 /** Calls the request gate of an RPC. @throws the error of a call that it refuses */

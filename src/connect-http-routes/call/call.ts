@@ -8,6 +8,9 @@ import {
   type StreamRequest,
   type UnaryRequest,
 } from "@connectrpc/connect";
+import { parseTimeout as parseConnectTimeout } from "@connectrpc/connect/protocol-connect";
+import { parseTimeout as parseGrpcTimeout } from "@connectrpc/connect/protocol-grpc";
+import { BadInput } from "../codec/bad-input.ts";
 import type { Exchange } from "./exchange.ts";
 import { HeaderMap } from "./header-map.ts";
 
@@ -69,7 +72,7 @@ export class Call implements HandlerContext {
   readonly timeoutMs: () => number | undefined;
   readonly [ofCall]: Call = this;
   /** The context values that the implementation received. They differ from `values` if an interceptor replaced them. */
-  #lastValues: ContextValues;
+  lastValues: ContextValues;
   readonly #exchange: Exchange<unknown>;
   readonly #shutdown: AbortSignal | undefined;
   readonly #deadline: number | undefined;
@@ -90,7 +93,7 @@ export class Call implements HandlerContext {
     this.requestHeader = exchange.headers;
     this.values = options.contextValues ?? createContextValues();
     this.timeoutMs = deadline === undefined ? noTimeout : () => deadline - Date.now();
-    this.#lastValues = this.values;
+    this.lastValues = this.values;
     this.#exchange = exchange;
     this.#shutdown = options.shutdownSignal;
     this.#deadline = deadline;
@@ -114,13 +117,9 @@ export class Call implements HandlerContext {
     this.#controller?.abort(this.#reason);
   }
 
-  get lastValues(): ContextValues {
-    return this.#lastValues;
-  }
-
   /** Returns the context for the implementation of a call whose request an interceptor has changed. */
   changedBy(request: UnaryRequest | StreamRequest): HandlerContext {
-    this.#lastValues = request.contextValues;
+    this.lastValues = request.contextValues;
     const { service, header: requestHeader, contextValues: values, signal } = request;
     return { ...this, service, requestHeader, values, signal };
   }
@@ -159,3 +158,38 @@ function followSignal(signal: AbortSignal | undefined, abort: (reason: unknown) 
 
 const nothing = () => {};
 const noTimeout = () => undefined;
+
+type Parsed = {
+  readonly timeoutMs?: number | undefined;
+  readonly error?: Pick<ConnectError, "rawMessage"> | undefined;
+};
+
+/**
+ * Reads the timeout of a call, in milliseconds, from `Connect-Timeout-Ms` (milliseconds), `Grpc-Timeout` (up to eight digits and a unit)
+ * or `X-Server-Timeout` (seconds). Returns undefined if there is none.
+ * @param maxMs the longest timeout allowed, as `maxTimeoutMs` in connect-es
+ * @throws BadInput
+ */
+export function readTimeout(headers: HeaderMap, maxMs: number): number | undefined {
+  for (const [name, parse] of PARSERS) {
+    const value = headers.get(name);
+    if (value === null) continue;
+    const { timeoutMs, error } = parse(value, maxMs);
+    if (error !== undefined) throw new BadInput("header", name, error.rawMessage);
+    return timeoutMs;
+  }
+  return undefined;
+}
+
+/** The parsers of connect-es for its own headers, and a parser for the header of Google's API gateways. */
+const PARSERS: readonly (readonly [name: string, parse: (value: string, maxMs: number) => Parsed])[] = [
+  ["connect-timeout-ms", parseConnectTimeout],
+  ["grpc-timeout", parseGrpcTimeout],
+  ["x-server-timeout", parseServerTimeout],
+];
+
+function parseServerTimeout(value: string, maxMs: number): Parsed {
+  if (!/^\d{1,10}(?:\.\d{1,9})?$/.test(value)) return { error: { rawMessage: `invalid timeout "${value}"` } };
+  const timeoutMs = Number(value) * 1_000;
+  return timeoutMs > maxMs ? { error: { rawMessage: `timeout ${timeoutMs}ms must be <= ${maxMs}` } } : { timeoutMs };
+}

@@ -7,10 +7,9 @@ import type { Exchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { prefixMetadata } from "../call/metadata-prefix.ts";
 import { successStatus } from "../call/success-status.ts";
-import { byteLength } from "../codec/bytes.ts";
+import { byteLength, checkLength } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
-import { checkLength } from "./check-length.ts";
 import {
   type Failure,
   type FailureEncoder,
@@ -77,7 +76,7 @@ export class Responses<Source> {
     if (this.#options.trailersAsHeaders) for (const [name, value] of trailer) header.append(prefix + name, value);
     let { content } = payload;
     let coding: "gzip" | undefined;
-    const length = checkLength(content, writeMaxBytes);
+    let length = checkLength(content, writeMaxBytes);
     if (this.#options.compress !== false && length >= compressMinBytes) {
       header.append("vary", "Accept-Encoding");
       if (acceptsGzip(exchange.headers.get("accept-encoding")) && !header.has("content-encoding")) coding = "gzip";
@@ -85,14 +84,15 @@ export class Responses<Source> {
     if (endpoint.entityTags !== undefined && statusOf(call) === 200) {
       const response = { headers: header, message: output, content, mediaType: codec?.mediaType, coding };
       const isUnmodified = await endpoint.entityTags.isUnmodified(exchange, response);
-      if (isUnmodified) return this.#send(exchange, endpoint, 304, header, undefined, undefined);
+      if (isUnmodified) return this.#send(exchange, endpoint, 304, header, undefined, 0, undefined);
     }
     if (coding !== undefined) {
       content = await exchange.gzip.compress(content);
+      length = content.byteLength;
       header.set("content-encoding", coding);
     }
-    if (!header.has("content-type")) header.set("content-type", payload.contentType);
-    this.#send(exchange, endpoint, statusOf(call), header, content, undefined);
+    if (header.get("content-type") === null) header.set("content-type", payload.contentType);
+    this.#send(exchange, endpoint, statusOf(call), header, content, length, undefined);
   }
 
   /** Sends a failure with the headers of the handler and the metadata of the error: cookies, `WWW-Authenticate`, … Never throws. */
@@ -106,7 +106,8 @@ export class Responses<Source> {
       const content = known?.content ?? this.#describe(exchange, endpoint, failure, response, header);
       if (known !== undefined) header.fill(known.lines);
       else if (isConstant) this.#prepared.set(response, { lines: [...header.lines()], content });
-      this.#send(exchange, endpoint, response.status ?? failure.status, header, content, failure);
+      const length = byteLength(content);
+      this.#send(exchange, endpoint, response.status ?? failure.status, header, content, length, failure);
     } catch {
       // An encoder or a hook that throws must not end the process.
       exchange.sendServerError();
@@ -191,7 +192,7 @@ export class Responses<Source> {
   allow(exchange: Exchange<Source>, methods: readonly string[]): void {
     const header = new HeaderMap();
     header.set("allow", methods.join(", "));
-    this.#send(exchange, undefined, 204, header, undefined, undefined);
+    this.#send(exchange, undefined, 204, header, undefined, 0, undefined);
   }
 
   /** Returns the status and the headers of a streamed response. */
@@ -220,6 +221,7 @@ export class Responses<Source> {
     status: number,
     header: HeaderMap,
     content: string | Uint8Array | undefined,
+    length: number,
     failure: Failure | undefined,
   ): void {
     const { source: request, method } = exchange;
@@ -229,7 +231,7 @@ export class Responses<Source> {
       header.delete("content-length");
       exchange.send(status, header.lines(), undefined);
     } else {
-      header.set("content-length", String(byteLength(content)));
+      header.set("content-length", String(length));
       exchange.send(status, header.lines(), method === "HEAD" ? undefined : content);
     }
   }

@@ -1,15 +1,17 @@
-import { generateKeyPairSync, sign, verify } from "node:crypto";
+import { generateKeyPairSync, verify } from "node:crypto";
 import { expect, test } from "vitest";
 import { createSigner, isSignature } from "../../../src/service/tokens/jws.ts";
 import { createClaimsSigner } from "../../../src/service/tokens/signed-claims.ts";
 import { someKeys } from "../../support/tokens.ts";
 
-const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-
-test("EdDSA needs no conversion", () => {
-  const own = generateKeyPairSync("ed25519");
-  const signature = Buffer.from(createSigner("EdDSA", own.privateKey)("text"), "base64url");
-  expect(verify(null, Buffer.from("text"), own.publicKey, signature)).toBe(true);
+test.each([
+  ["ES256", "sha256", generateKeyPairSync("ec", { namedCurve: "P-256" })],
+  ["EdDSA", null, generateKeyPairSync("ed25519")],
+] as const)("%s signs in the form of JWS", (alg, digest, { privateKey, publicKey }) => {
+  const signature = Buffer.from(createSigner(alg, privateKey)("text"), "base64url");
+  expect(signature.length).toBe(64);
+  const key = { key: publicKey, dsaEncoding: "ieee-p1363" } as const;
+  expect(verify(digest, Buffer.from("text"), key, signature)).toBe(true);
 });
 
 test("a signature has one encoding, whatever its length", () => {
