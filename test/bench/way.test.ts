@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 
 /** The longest way of a refresh. Lower these numbers with the code; raise none. */
 const LIMITS = {
-  redis: { files: 55, functions: 171 },
-  embedded: { files: 57, functions: 162 },
+  redis: { files: 49, functions: 142 },
+  embedded: { files: 47, functions: 134 },
 } as const;
 
 test.for(["redis", "embedded"] as const)("the way of a refresh on %s does not grow", (store) => {

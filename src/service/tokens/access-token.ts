@@ -75,7 +75,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
      */
     issue(session, now, deviceProven = false) {
       const lifeMs = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
-      const end = earliest(later(now, lifeMs), session.idleExpiresAt); // A session expires by its absolute lifetime at the latest.
+      const end = earliest(earliest(later(now, lifeMs), session.idleExpiresAt), session.absoluteExpiresAt);
       const shiftMs = time.shiftMs(session);
       const exp = secondsOf(end, shiftMs);
       const iat = secondsOf(now, shiftMs);

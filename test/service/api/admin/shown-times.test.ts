@@ -1,4 +1,5 @@
 /** The admin API returns and accepts times of the wall clock, even after that clock was set and the store's time differs from it. */
+
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import {
   RevokeAllSessionsRequestSchema,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { sessionAdminService } from "../../../../src/service/api/admin/session-admin-service.ts";
+import { RequestContext } from "../../../../src/service/api/request-context.ts";
 import type { AuditEvent } from "../../../../src/service/session/audit.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
@@ -41,7 +43,7 @@ afterAll(async () => {
 });
 
 const service = () => sessionAdminService({ store, audit: (event: AuditEvent) => void events.push(event) } as never);
-const context = { values: { get: () => ({ address: () => undefined, adminName: undefined }) } } as never;
+const context = { values: new RequestContext(() => ({ address: () => undefined }) as never) } as never;
 const ms = (time: Timestamp | undefined) => timestampMs(time as Timestamp);
 
 async function listed(filter: MessageInitShape<typeof ListSessionsRequestSchema>): Promise<readonly unknown[]> {
