@@ -43,7 +43,11 @@ afterAll(async () => {
 });
 
 const service = () => sessionAdminService({ store, audit: (event: AuditEvent) => void events.push(event) } as never);
-const context = { values: new RequestContext(() => ({ address: () => undefined }) as never) } as never;
+const context = {
+  values: new RequestContext(
+    () => ({ address() {}, userAgent() {}, correlation: () => ({ requestId: "r" }) }) as never,
+  ),
+} as never;
 const ms = (time: Timestamp | undefined) => timestampMs(time as Timestamp);
 
 async function listed(filter: MessageInitShape<typeof ListSessionsRequestSchema>): Promise<readonly unknown[]> {
