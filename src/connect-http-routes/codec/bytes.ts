@@ -1,5 +1,3 @@
-import { Code, ConnectError } from "@connectrpc/connect";
-
 /** Joins the parts. A single part is returned as it is. */
 export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const [only] = parts;
@@ -30,14 +28,4 @@ export const utf8Length: (text: string) => number =
 /** Returns the number of bytes of content as it is sent. */
 export function byteLength(content: string | Uint8Array): number {
   return typeof content === "string" ? utf8Length(content) : content.byteLength;
-}
-
-/** Limits the size of a response. @returns its size in bytes @throws ConnectError the same as in connect-es */
-export function checkLength(content: string | Uint8Array, limit: number): number {
-  const length = byteLength(content);
-  if (length <= limit) return length;
-  throw new ConnectError(
-    `message size ${length} is larger than configured writeMaxBytes ${limit}`,
-    Code.ResourceExhausted,
-  );
 }

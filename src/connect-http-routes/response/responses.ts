@@ -7,9 +7,10 @@ import type { Exchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { prefixMetadata } from "../call/metadata-prefix.ts";
 import { successStatus } from "../call/success-status.ts";
-import { byteLength, checkLength } from "../codec/bytes.ts";
+import { byteLength } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
+import { checkLength } from "./check-length.ts";
 import {
   type Failure,
   type FailureEncoder,
@@ -135,9 +136,9 @@ export class Responses<Source> {
     header.delete("content-encoding");
     const { contentType, content } = failurePayload(response, this.#chosenBy(exchange, header));
     header.set("content-type", contentType);
-    // RFC 9110 section 11.6.1: a 401 needs a challenge, wherever the error comes from.
+    // RFC 9110 section 11.6.1: a 401 needs a challenge. That of the error or the encoder goes first.
     const isUnauthorized = (response.status ?? failure.status) === 401;
-    if (isUnauthorized && !header.has("www-authenticate")) header.set("www-authenticate", DEFAULT_CHALLENGE);
+    if (isUnauthorized && !header.has("www-authenticate")) header.set("www-authenticate", "Bearer");
     return content;
   }
 
@@ -236,9 +237,6 @@ export class Responses<Source> {
     }
   }
 }
-
-/** The challenge of RFC 6750 section 3. Errors with metadata and failure encoders may set another one. */
-const DEFAULT_CHALLENGE = "Bearer";
 
 /** RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5: responses with these statuses have no content. */
 const STATUSES_WITHOUT_CONTENT: ReadonlySet<number> = new Set([204, 205, 304]);

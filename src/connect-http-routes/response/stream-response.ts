@@ -3,7 +3,7 @@ import type { Call } from "../call/call.ts";
 import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { prefixMetadata } from "../call/metadata-prefix.ts";
-import { checkLength } from "../codec/bytes.ts";
+import { checkLength } from "./check-length.ts";
 import type { Responses } from "./responses.ts";
 import type { StreamFormat } from "./stream-format.ts";
 import { withHeartbeat } from "./stream-layers.ts";

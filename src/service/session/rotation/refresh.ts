@@ -123,7 +123,10 @@ export async function refresh(
   const { sid, subject, actor } = session;
   if (rotated.device === "first_use" && session.device !== undefined) {
     const { algorithm } = session.device.key;
-    deps.audit({ event: "device_bound", ...namesOf(session), algorithm, thumbprint: thumbprintOf(session.device) }, requester);
+    deps.audit(
+      { event: "device_bound", ...namesOf(session), algorithm, thumbprint: thumbprintOf(session.device) },
+      requester,
+    );
   }
   const judged = tokenRequest && judgeTokenRequest(tokenRequest, session);
   if (judged?.ok === false) return judged;

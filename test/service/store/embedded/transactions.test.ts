@@ -7,8 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
 import { createStoreClock } from "../../../../src/service/store/embedded/clock.ts";
-import { FileGuard } from "../../../../src/service/store/embedded/transactions.ts";
-import { createTransactions } from "../../../../src/service/store/embedded/transactions.ts";
+import { createTransactions, FileGuard } from "../../../../src/service/store/embedded/transactions.ts";
 
 /** Returns transactions on a new file with a table of numbers, and a function that reads them by another connection. */
 function open() {
