@@ -2,6 +2,7 @@
 /** The command `session-service`. It caches its compiled code at the first run, so that later runs start faster. */
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
 
 // Node opens its inspector on this signal, and whoever reaches the inspector's port then runs code in this process.
 process.on("SIGUSR1", () => {});
@@ -9,7 +10,20 @@ process.on("SIGUSR1", () => {});
 // The cache is not in the shared temporary directory, where another user could have placed code that this process would run.
 enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url)));
 
+/**
+ * Flags of V8 for a process that serves. Those that were given to Node take precedence.
+ *
+ * - Without the middle one of its three compilers, V8 needs 20 MB less, and hot code is optimized nevertheless.
+ * - A full garbage collection begins when the heap is three quarters larger than after the last one. By itself, V8 waits for more memory at
+ *   first, and soon collects several times as often.
+ */
+const FLAGS = ["--no-maglev", "--heap-growing-percent=75"];
+
 async function serve(): Promise<void> {
+  for (const flag of FLAGS) {
+    const [name = ""] = flag.replace(/^--(no-)?/, "").split("=");
+    if (!process.execArgv.some((given) => given.includes(name))) setFlagsFromString(flag);
+  }
   const { run } = await import("./server/run.ts");
   await run(process.env);
 }
