@@ -50,7 +50,7 @@ beforeAll(async () => {
       {
         client_id: "console",
         token_endpoint_auth_method: "none",
-        redirect_uris: [`${origin}/console/callback`],
+        redirect_uris: [`${origin}/console/callback`, `${origin.replace("http:", "https:")}/console/callback`],
       },
     ],
   });
@@ -60,6 +60,7 @@ beforeAll(async () => {
     ADMIN_PORT: String(port),
     CONSOLE_PROVIDER_FILE: FILE,
     RATE_LIMIT_FAILURES: "20/60s",
+    TRUST_PROXY: "1",
   });
   chromium = await launchChromium();
 });
@@ -218,6 +219,15 @@ test("a sign-in has to be begun by the page, in the same browser, and counts onc
   ]);
   const otherState = end.url.replace(/state=[^&]+/, "state=planted");
   expect((await fetch(otherState, { redirect: "manual", headers: { cookie: cookiesOf(stolen) } })).status).toBe(400);
+});
+
+test("by https the cookie of a sign-in in progress is Secure and of this host alone", async () => {
+  const response = await console_("sign-in", { method: "POST", headers: { "x-forwarded-proto": "https" } });
+  expect(response.headers.getSetCookie()).toEqual([
+    expect.stringMatching(
+      /^__Host-console-login-[\w-]{16}=[\w-]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
+    ),
+  ]);
 });
 
 test("each sign-in gets a text of its own, and the one before ends when it begins", async () => {

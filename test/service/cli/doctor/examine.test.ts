@@ -111,6 +111,18 @@ describe("files", () => {
     expect(await problems({ ADMIN_TOKENS_FILE })).toEqual([expect.stringContaining("mode 666")]);
   });
 
+  test("a broken CONSOLE_PROVIDER_FILE is a fault", async () => {
+    const CONSOLE_PROVIDER_FILE = join(scratch(), "console.json");
+    const grant = { require: { groups: "support" }, scopes: ["sessions:read"] };
+    const provider = { name: "staff", issuer: "https://login.example.com", client_id: "console", grants: [grant] };
+    writeFileSync(CONSOLE_PROVIDER_FILE, JSON.stringify(provider));
+    expect(await problems({ CONSOLE_PROVIDER_FILE })).toEqual([]);
+    writeFileSync(CONSOLE_PROVIDER_FILE, JSON.stringify({ ...provider, grants: [] }));
+    expect(await problems({ CONSOLE_PROVIDER_FILE })).toEqual([
+      expect.stringContaining(`fault files: CONSOLE_PROVIDER_FILE: ${CONSOLE_PROVIDER_FILE}: grants: is empty`),
+    ]);
+  });
+
   test("a broken SIGN_IN_PROVIDERS_FILE is a fault", async () => {
     const SIGN_IN_PROVIDERS_FILE = join(scratch(), "providers.json");
     const provider = { name: "staff", issuer: "https://login.example.com", client_id: "app" };
