@@ -1,12 +1,11 @@
 /** Starts a real OpenID Connect provider on this machine, and a minimal browser that signs in at it. */
 import { createServer } from "node:http";
 import { type Configuration, Provider } from "oidc-provider";
-import { vi } from "vitest";
 import { freePort } from "./free-port.ts";
 
 export async function startProvider(configuration: Configuration) {
   // The provider warns that its test settings are not fit for production.
-  for (const name of ["info", "warn"] as const) vi.spyOn(console, name).mockImplementation(() => {});
+  console.info = console.warn = () => {};
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
   // The provider's own agent would refuse to call addresses of this machine.
