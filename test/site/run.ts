@@ -94,6 +94,48 @@ async function examine(browser: Browser, viewport: typeof PHONE, colorScheme: "l
   await page.context().close();
 }
 
+/** What adopters ask, by the words that they type, and the page that says it. */
+const QUESTIONS: Readonly<Record<string, string>> = {
+  "role changed": "tasks/roles",
+  "tokens unit tests": "tasks/test-tokens",
+  "erase user": "tasks/erase",
+  "everybody out": "tasks/log-out",
+  "signed out reason": "tasks/symptoms",
+  "Redis down": "tasks/incidents",
+  "verify tokens Go": "tasks/verifier",
+  "nginx TLS": "tasks/proxy",
+  cookies: "reference/configuration",
+  "move without signing out": "tasks/migration",
+  "instance cost refreshes": "why/capacity",
+  "personal data stored": "why/security",
+};
+
+async function openSearch(page: Page, words: string): Promise<void> {
+  await page.keyboard.press("Control+k");
+  await page.waitForSelector(".site-search input:focus");
+  await page.keyboard.type(words);
+  await page.waitForSelector(".site-search li");
+}
+
+async function closeSearch(page: Page): Promise<void> {
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".site-search", { state: "detached" });
+}
+
+/** The search has the page of each question among its first three results. */
+async function askQuestions(browser: Browser): Promise<void> {
+  const page = await open(browser, DESK, "light");
+  await page.goto(`${origin}/`);
+  for (const [words, wanted] of Object.entries(QUESTIONS)) {
+    await openSearch(page, words);
+    const first = page.locator(`.site-search li:nth-child(-n+3) a[href*="/${wanted}.html"]`);
+    await first.first().waitFor();
+    await closeSearch(page);
+  }
+  console.log(`the search leads to the pages of ${Object.keys(QUESTIONS).length} questions`);
+  await page.context().close();
+}
+
 /** Presses a key until the focus is on an element. */
 async function tabTo(page: Page, selector: string): Promise<void> {
   for (let presses = 0; presses < 100; presses++) {
@@ -109,11 +151,10 @@ async function tryKeyboard(browser: Browser): Promise<void> {
   await tabTo(page, ".VPSkipLink");
   await page.keyboard.press("Enter");
   await tabTo(page, "#VPContent a");
-  await page.keyboard.press("Control+k");
-  await page.waitForSelector(".site-search input:focus");
-  await page.keyboard.type("password changes");
-  await page.waitForSelector(".site-search li");
+  await openSearch(page, "password changes");
   assert.deepEqual(await findings(page), [], "the search");
+  await closeSearch(page);
+  await openSearch(page, "password changes");
   await page.keyboard.press("Enter");
   await page.waitForURL(/\/tasks\/roles/);
   await page.context().close();
@@ -153,6 +194,7 @@ async function tryClicks(browser: Browser): Promise<void> {
 const browser = await launchChromium();
 try {
   await tryKeyboard(browser);
+  await askQuestions(browser);
   await tryClicks(browser);
   await examine(browser, PHONE, "light");
   await examine(browser, DESK, "dark");

@@ -38,7 +38,8 @@ export default defineComponent({
     }
     const field = () =>
       h("input", {
-        type: "search",
+        // A field of the type `search` would take the first Escape for itself.
+        role: "searchbox",
         "aria-label": "Search",
         placeholder: "Search",
         value: query.value,
