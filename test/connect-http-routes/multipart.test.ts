@@ -1,4 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
+import { parseMultipart } from "../../src/connect-http-routes/codec/multipart-parser.ts";
 import { createFetchHandler, createHttpHandler, type TableOptions } from "../../src/connect-http-routes/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
 import { richRoutes } from "./support/rich-service.ts";
@@ -156,6 +158,57 @@ test("the number of parts and the bytes are bounded", async () => {
   const most = await encode(Array.from({ length: 1_000 }, (_, index) => [`x${index}`, ""] as const));
   expect((await upload(most.body, most.type)).status).toBe(200);
   expect((await upload(body, type, { readMaxBytes: 100 })).status).toBe(413);
+});
+
+test("whatever a browser sends is read as the runtime of Node reads it", async () => {
+  const text = fc.string({ unit: fc.constantFrom("a", '"', "\\", "%", "22", ";", "=", "ä", "😀", "\r\n", "--", " ") });
+  // Node's encoder leaves an empty file name out.
+  const named = text.filter((name) => name !== "");
+  const value = fc.oneof(
+    text,
+    fc.tuple(fc.uint8Array(), named).map(([bytes, name]) => new File([bytes], name, { type: "image/png" })),
+  );
+  const form = fc.array(
+    fc.tuple(
+      text.filter((name) => name !== ""),
+      value,
+    ),
+    { minLength: 1, maxLength: 5 },
+  );
+  const property = fc.asyncProperty(form, async (parts) => {
+    const { body, type } = await encode(parts);
+    const expected: unknown[] = [];
+    for (const [name, part] of await new Response(body, { headers: { "content-type": type } }).formData()) {
+      const isFile = typeof part !== "string";
+      const bytes = isFile ? new Uint8Array(await part.arrayBuffer()) : new TextEncoder().encode(part);
+      expected.push([name, isFile ? part.type : undefined, Buffer.from(bytes).toString("base64")]);
+    }
+    const read = parseMultipart(body, type).map(({ name, fileType, data }) => [
+      ...[name, fileType, Buffer.from(data).toString("base64")],
+    ]);
+    expect(read).toEqual(expected);
+  });
+  await fc.assert(property, { numRuns: 200 });
+});
+
+test.each([
+  ["a head without a name", '--b\r\ncontent-disposition: form-data; filename="; name=a"\r\n\r\nx\r\n--b--'],
+  ["another disposition", "--b\r\ncontent-disposition: attachment; name=a\r\n\r\nx\r\n--b--"],
+  [
+    "an encoding",
+    "--b\r\ncontent-disposition: form-data; name=a\r\ncontent-transfer-encoding: base64\r\n\r\nx\r\n--b--",
+  ],
+  ["no line break after the boundary", "--bcontent-disposition: form-data; name=a\r\n\r\nx\r\n--b--"],
+  ["a long head", `--b\r\ncontent-disposition: form-data; name=${"a".repeat(9_000)}\r\n\r\nx\r\n--b--`],
+])("%s: refused", (_, body) => {
+  expect(() => parseMultipart(Buffer.from(body), "multipart/form-data; boundary=b")).toThrow("not multipart/form-data");
+});
+
+test("text around the parts, spaces after a boundary and a quoted boundary are allowed", () => {
+  const body = "before\r\n--b c \t\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b c--\r\nafter";
+  expect(parseMultipart(Buffer.from(body), 'multipart/form-data; boundary="b c"')).toEqual([
+    { name: "a", fileType: undefined, data: Buffer.from("x") },
+  ]);
 });
 
 test("it is an option, and one of a table", async () => {

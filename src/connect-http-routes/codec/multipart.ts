@@ -5,8 +5,9 @@ import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { isFileField, isHttpBody, isTextField } from "../routes/field-path.ts";
 import { BadInput } from "./bad-input.ts";
 import { utf8TextOf } from "./body-reader.ts";
-import { toUtf8, unshared } from "./bytes.ts";
+import { toUtf8 } from "./bytes.ts";
 import { checkJson, type MessageLimits } from "./message-limits.ts";
+import { parseMultipart } from "./multipart-parser.ts";
 import { otherOneofMember } from "./text-value.ts";
 
 /** A body that was taken apart. */
@@ -21,29 +22,22 @@ interface Multipart {
 
 type FileValue = { readonly contentType: string; readonly data: Uint8Array };
 
-/** The greatest number of parts. Each is an object of the parser, however short. */
-const MAX_PARTS = 1_000;
-
-/**
- * Takes a body apart. The parser is that of the runtime (`Response.formData`), which all have and which needs the whole body: the message
- * is in memory as a whole anyway.
- * @throws BadInput if the body is not multipart/form-data, or a part does not fit its field
- */
-export async function readMultipart(
+/** Takes a body apart. @throws BadInput if it is not multipart/form-data, or if a part does not fit its field */
+export function readMultipart(
   type: DescMessage,
   body: Uint8Array,
   contentType: string,
   limits: MessageLimits,
-): Promise<Multipart> {
+): Multipart {
   const texts = new URLSearchParams();
   const messages = new Map<DescField, string[]>();
   const files = new Map<DescField, FileValue[]>();
-  for (const [name, part] of await parse(body, contentType)) {
+  for (const { name, fileType, data } of parseMultipart(body, contentType)) {
     const field = type.fields.find((each) => each.jsonName === name) ?? type.fields.find((each) => each.name === name);
-    if (field !== undefined && isFileField(field) && (typeof part !== "string" || isHttpBody(field.message))) {
-      listIn(files, field).push(await fileOf(part));
+    if (field !== undefined && isFileField(field) && (fileType !== undefined || isHttpBody(field.message))) {
+      listIn(files, field).push({ contentType: fileType ?? "text/plain; charset=utf-8", data });
     } else {
-      const text = typeof part === "string" ? part : utf8TextOf(await bytesOf(part));
+      const text = utf8TextOf(data);
       if (field === undefined || isTextField(field)) texts.append(name, text);
       else listIn(messages, field).push(checkedJson(name, text, limits));
     }
@@ -55,33 +49,6 @@ export async function readMultipart(
       for (const [field, values] of files) setFile(message, field, values);
     },
   };
-}
-
-async function parse(body: Uint8Array, contentType: string): Promise<FormData> {
-  const [, quoted, token] = /;\s*boundary=(?:"([^"]+)"|([^\s;"]+))/i.exec(contentType) ?? [];
-  checkParts(body, toUtf8(`--${quoted ?? token ?? ""}`));
-  try {
-    return await new Response(unshared(body), { headers: { "content-type": contentType } }).formData();
-  } catch {
-    throw new BadInput("body", undefined, "not multipart/form-data");
-  }
-}
-
-/** @throws BadInput if the delimiter occurs too often */
-function checkParts(body: Uint8Array, delimiter: Uint8Array): void {
-  const [first = 0] = delimiter;
-  let parts = -1;
-  for (let at = body.indexOf(first); at !== -1; at = body.indexOf(first, at + 1)) {
-    if (!delimiter.every((byte, index) => body[at + index] === byte)) continue;
-    if (++parts > MAX_PARTS) throw new BadInput("body", undefined, `more than ${MAX_PARTS} parts`);
-  }
-}
-
-const bytesOf = async (part: Blob) => new Uint8Array(await part.arrayBuffer());
-
-async function fileOf(part: Blob | string): Promise<FileValue> {
-  if (typeof part === "string") return { contentType: "text/plain; charset=utf-8", data: toUtf8(part) };
-  return { contentType: part.type, data: await bytesOf(part) };
 }
 
 /** @throws BadInput if a part is not JSON by itself */

@@ -34,9 +34,9 @@ export interface RequestCodec {
   ): Message;
   /** Decodes a form, whose fields are named as in a query. Undefined if the route accepts no forms. @throws BadInput */
   readonly decodeForm: ((bindings: readonly Binding[], body: Uint8Array) => Message) | undefined;
-  /** Decodes `multipart/form-data`. Undefined if the route accepts none. Rejects with BadInput. */
+  /** Decodes `multipart/form-data`. Undefined if the route accepts none. @throws BadInput */
   readonly decodeMultipart:
-    | ((bindings: readonly Binding[], body: Uint8Array, contentType: string) => Promise<Message>)
+    | ((bindings: readonly Binding[], body: Uint8Array, contentType: string) => Message)
     | undefined;
 }
 
@@ -82,8 +82,8 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
     return missing === undefined ? message : refuseMissing(missing);
   }
 
-  async function decodeMultipart(bindings: readonly Binding[], body: Uint8Array, contentType: string) {
-    const { form, json, setFiles } = await readMultipart(input, body, contentType, options.limits);
+  function decodeMultipart(bindings: readonly Binding[], body: Uint8Array, contentType: string) {
+    const { form, json, setFiles } = readMultipart(input, body, contentType, options.limits);
     const { message } = readBody(json, null, undefined);
     readForm(form, reflect(input, message));
     setFiles(reflect(input, message));
