@@ -46,7 +46,7 @@ async function bundle(): Promise<{ readonly code: string; readonly imports: read
         // function under the same name.
         name: "service",
         resolveId: (id) =>
-          /src\/http\/index\.ts$/.test(id) ? join(ROOT, "src/connect-http-routes/fetch/index.ts") : null,
+          /connect-http-routes\/index\.ts$/.test(id) ? join(ROOT, "src/connect-http-routes/fetch/index.ts") : null,
       },
     ],
     external: /^node:/,

@@ -1,7 +1,8 @@
 /** Frameworks give the responses that a plain server of Node gives, with their CORS headers, and keep their own pages. */
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FRAMEWORKS, ORIGIN, OWN_PAGE, plainNode, type Running } from "./frameworks.ts";
+import { FRAMEWORKS, plainNode, type Running } from "./frameworks.ts";
+import { ORIGIN, OWN_PAGE } from "./own.ts";
 import { REQUESTS, TAKEN_BY_EXPRESS_JSON, type TableRequest } from "./requests.ts";
 
 type Received = { readonly status: number; readonly headers: Readonly<Record<string, unknown>>; readonly text: string };

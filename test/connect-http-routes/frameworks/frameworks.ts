@@ -12,14 +12,14 @@ import { createFetchHandler, createHttpHandler } from "../../../src/connect-http
 import { RichServiceRoutes } from "../gen/rich/v1/rich_http.ts";
 import { richRoutes as routes } from "../support/rich-service.ts";
 import { next } from "./next.ts";
+import { ORIGIN, OWN_PAGE } from "./own.ts";
+import { bun, deno, workers } from "./runtimes.ts";
 
 export type Running = { readonly port: number; close(): Promise<unknown> };
 /** Starts an application with the routes below a prefix. */
 type Start = (prefix: "" | "/api") => Promise<Running>;
 
-export const ORIGIN = "https://app.example";
-export const OWN_PAGE = "own page";
-const tables = [RichServiceRoutes];
+const tables = [{ ...RichServiceRoutes, multipart: true }];
 const onInternalError = () => {};
 
 const { resolve } = createRequire(join(import.meta.dirname, "../../frameworks/package.json"));
@@ -191,4 +191,7 @@ export const FRAMEWORKS: readonly (readonly [string, Start, readonly ("" | "/api
   ["NestJS on Express", nestOnExpress, PREFIXES],
   ["NestJS on Fastify", nestOnFastify, PREFIXES],
   ["Next.js", next, ["/api"]],
+  ["Bun", bun, ["/api"]],
+  ["Deno", deno, ["/api"]],
+  ["Workers", workers, ["/api"]],
 ];

@@ -36,7 +36,15 @@ export const TAKEN_BY_EXPRESS_JSON: readonly TableRequest[] = [
   post("/v1/raw", '{"kept":"as it is"}'),
 ];
 
+/** An upload: a file and a text. */
+const PARTS = [
+  ...["--b", 'content-disposition: form-data; name="content"; filename="a"', "content-type: image/png", "", "\x00\x01"],
+  ...["--b", 'content-disposition: form-data; name="note"', "", "ä", "--b--", ""],
+].join("\r\n");
+
 export const REQUESTS: readonly TableRequest[] = [
+  post("/v1/parts/mine", PARTS, { "content-type": "multipart/form-data; boundary=b" }),
+  post("/v1/parts/mine", "--b\r\n", { "content-type": "multipart/form-data; boundary=b" }),
   get("/v1/echo"),
   get("/v1/echo?string_value=a%20b&int32Value=7"),
   get("/v1/echo?strings=a&strings=b&nested.name=n"),

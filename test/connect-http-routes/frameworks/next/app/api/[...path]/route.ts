@@ -3,7 +3,7 @@ import { RichServiceRoutes } from "../../../gen/rich/v1/rich_http.ts";
 import { richRoutes } from "../../../support/rich-service.ts";
 
 const handler = createFetchHandler({
-  ...{ routes: richRoutes, tables: [RichServiceRoutes], requestPathPrefix: "/api" },
+  ...{ routes: richRoutes, tables: [{ ...RichServiceRoutes, multipart: true }], requestPathPrefix: "/api" },
   onInternalError: () => {},
 });
 
