@@ -27,7 +27,11 @@ type ConnectSelf = (onConnected: (client: string) => void, onEnd: () => void) =>
 export function connectTo(server: Pick<Server, "address">, sharesPort = false): ConnectSelf {
   return (onConnected, onEnd) => {
     const address = server.address();
-    if (address === null || typeof address === "string") throw new TypeError("not a listener of TCP");
+    if (address === null || typeof address === "string") {
+      // The listener was closed while connections of a stall were still reported. It accepts no others, so there is nothing to find out.
+      onEnd();
+      return () => {};
+    }
     let isWanted = true;
     let own: Socket;
     const begin = (attemptsLeft: number) => {

@@ -1,11 +1,11 @@
 /** Requests on connections that waited while the test blocked the event loop. */
 import { EventEmitter, once } from "node:events";
-import type { Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import { Turns, turns } from "../../../src/platform/clock/turns.ts";
 import { type Request, WAITED_MS } from "../../../src/platform/listener/exchange.ts";
-import { LateConnections } from "../../../src/platform/listener/late-connections.ts";
+import { connectTo, LateConnections } from "../../../src/platform/listener/late-connections.ts";
 import { type Listener, openListener } from "../../../src/platform/listener/listener.ts";
 
 const MAX_WAIT_MS = 400;
@@ -134,3 +134,15 @@ test.each(["before it is accepted", "after it was accepted"])(
     expect(accepted(3)).toBe(0);
   },
 );
+
+test("a listener that is closed during a stall ends the stall", () => {
+  // One stall may follow another when the process's own connection is reported, and a stop may have closed the listener by then.
+  const closed = createServer();
+  let ends = 0;
+  const endOwn = connectTo(closed)(
+    () => {},
+    () => void ends++,
+  );
+  endOwn();
+  expect(ends).toBe(1);
+});
