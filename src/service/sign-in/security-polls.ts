@@ -18,10 +18,12 @@ type Deps = {
   readonly stopping: AbortSignal;
 };
 
+type Refused = { readonly err: string; readonly description: string };
+
 /** What one poll reports of the events that an earlier one brought. */
 type Verdicts = {
   readonly ack: readonly string[];
-  readonly setErrs: Readonly<Record<string, { readonly err: string }>>;
+  readonly setErrs: Readonly<Record<string, Refused>>;
 };
 
 const NO_VERDICTS: Verdicts = { ack: [], setErrs: {} };
@@ -87,12 +89,12 @@ async function pollOnce({ accept, stopping }: Deps, poll: Poll, verdicts: Verdic
   );
   if (typeof received === "string") return { ok: false, verdicts, reason: received };
   const ack: string[] = [];
-  const setErrs: Record<string, { readonly err: string }> = {};
+  const setErrs: Record<string, Refused> = {};
   let reason: string | undefined;
   for (const [jti, token] of received) {
     const accepted = await accept(token, undefined).catch((error: unknown) => ({ ok: false, error }) as const);
     if (accepted.ok) ack.push(jti);
-    else if ("err" in accepted) setErrs[jti] = { err: accepted.err };
+    else if ("err" in accepted) setErrs[jti] = { err: accepted.err, description: "refused" };
     // Without a verdict, the transmitter sends the event again.
     else reason = "error" in accepted ? reasonOf(accepted.error) : accepted.reason;
   }

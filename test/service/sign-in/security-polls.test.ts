@@ -1,0 +1,58 @@
+/** What a poll reports of events that an earlier one brought, and for how long it is reported. */
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parseProviders } from "../../../src/service/config/providers.ts";
+import { pollEvents } from "../../../src/service/sign-in/security-polls.ts";
+import { scratch } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
+
+test("events are acknowledged or refused until the transmitter has heard it; one without a verdict is reported in neither way", async () => {
+  const polls: Record<string, unknown>[] = [];
+  const responses = [
+    { status: 200, body: { sets: { good: "good", bad: "bad", later: "later", odd: 1 }, moreAvailable: true } },
+    { status: 500, body: {} },
+    { status: 200, body: { sets: {} } },
+  ];
+  const server = createServer(async (request, response) => {
+    const text = await request.toArray();
+    polls.push({ ...JSON.parse(Buffer.concat(text).toString()), token: request.headers.authorization });
+    const { status, body } = responses.shift() ?? { status: 200, body: { sets: {} } };
+    response.writeHead(status).end(JSON.stringify(body));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const tokenFile = join(scratch(), "token");
+  writeFileSync(tokenFile, "a token\n");
+  const security_events = {
+    ...{ audience: "us", poll_token_file: tokenFile },
+    poll_url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/poll`,
+  };
+  const provider = { name: "staff", issuer: "https://login.example.com", client_id: "app", security_events };
+  const providers = parseProviders(JSON.stringify({ providers: [provider] }));
+  const stopping = new AbortController();
+  pollEvents({
+    providers: () => providers,
+    async accept(token) {
+      if (token === "bad") return { ok: false, reason: "invalid", err: "invalid_audience" };
+      if (token === "later") throw new Error("the store does not respond");
+      return { ok: true };
+    },
+    log: { info() {}, warn() {} },
+    stopping: stopping.signal,
+  });
+  await until(() => expect(polls.length).toBeGreaterThanOrEqual(4));
+  stopping.abort();
+  server.close();
+  server.closeAllConnections();
+  const fixed = { maxEvents: 10, token: "Bearer a token" };
+  const verdicts = { ack: ["good"], setErrs: { bad: { err: "invalid_audience", description: "refused" } } };
+  const none = { ack: [], setErrs: {} };
+  expect(polls.slice(0, 4)).toEqual([
+    { ...fixed, ...none, returnImmediately: false },
+    { ...fixed, ...verdicts, returnImmediately: true },
+    { ...fixed, ...verdicts, returnImmediately: true },
+    { ...fixed, ...none, returnImmediately: false },
+  ]);
+});
