@@ -7,10 +7,9 @@ import type { Exchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { prefixMetadata } from "../call/metadata-prefix.ts";
 import { successStatus } from "../call/success-status.ts";
-import { byteLength } from "../codec/bytes.ts";
+import { byteLength, utf8Length } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
-import { checkLength } from "./check-length.ts";
 import {
   type Failure,
   type FailureEncoder,
@@ -26,6 +25,7 @@ import { acceptsGzip, codecFor } from "./negotiation.ts";
 import type { ResponseInfo } from "./response-info.ts";
 import { statusEncoder } from "./status-encoder.ts";
 import { NDJSON, RAW_BYTES, type StreamFormat, streamFormatFor, withResults } from "./stream-format.ts";
+import { tooLong } from "./too-long.ts";
 
 /** Options for encoding responses. */
 export interface ResponseOptions<Source> {
@@ -77,7 +77,8 @@ export class Responses<Source> {
     if (this.#options.trailersAsHeaders) for (const [name, value] of trailer) header.append(prefix + name, value);
     let { content } = payload;
     let coding: "gzip" | undefined;
-    let length = checkLength(content, writeMaxBytes);
+    let length = typeof content === "string" ? utf8Length(content) : content.byteLength;
+    if (length > writeMaxBytes) throw tooLong(length, writeMaxBytes);
     if (this.#options.compress !== false && length >= compressMinBytes) {
       header.append("vary", "Accept-Encoding");
       if (acceptsGzip(exchange.headers.get("accept-encoding")) && !header.has("content-encoding")) coding = "gzip";

@@ -3,10 +3,11 @@ import type { Call } from "../call/call.ts";
 import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { prefixMetadata } from "../call/metadata-prefix.ts";
-import { checkLength } from "./check-length.ts";
+import { byteLength } from "../codec/bytes.ts";
 import type { Responses } from "./responses.ts";
 import type { StreamFormat } from "./stream-format.ts";
 import { withHeartbeat } from "./stream-layers.ts";
+import { tooLong } from "./too-long.ts";
 
 type Result = IteratorResult<Message>;
 
@@ -49,7 +50,8 @@ export async function sendStream<Source>(
     if (format.open !== "") await response.write(format.open);
     for (let result = first ?? (await next); !result.done; result = await iterator.next()) {
       const chunk = format.chunk(endpoint.response.encode(result.value, format.chosen), !started);
-      checkLength(chunk, endpoint.rpc.options.writeMaxBytes);
+      const [length, limit] = [byteLength(chunk), endpoint.rpc.options.writeMaxBytes];
+      if (length > limit) throw tooLong(length, limit);
       await response.write(chunk);
       started = true;
     }

@@ -22,11 +22,10 @@ export type RefreshCookie = {
 };
 
 /** Returns the value of a cookie, or a list of several different values. An empty value is ignored if there is another. */
-function read(header: string, name: string): PresentedCookie {
-  const values = cookieValues(header, name);
+function distinct(values: readonly string[]): PresentedCookie {
   if (values.length < 2) return values[0];
-  const distinct = [...new Set(values)].filter((value) => value !== "");
-  return distinct.length < 2 ? (distinct[0] ?? "") : distinct;
+  const different = [...new Set(values)].filter((value) => value !== "");
+  return different.length < 2 ? (different[0] ?? "") : different;
 }
 
 /**
@@ -71,7 +70,9 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   return {
     read(header) {
       if (header === null) return undefined;
-      return read(header, name) ?? (migrating() ? read(header, plain.name) : undefined);
+      const values = cookieValues(header, name);
+      if (values.length === 1) return values[0];
+      return distinct(values) ?? (migrating() ? distinct(cookieValues(header, plain.name)) : undefined);
     },
     set(token, maxAge, sid, access) {
       const age = maxAge === undefined ? "" : `; Max-Age=${maxAge}`;

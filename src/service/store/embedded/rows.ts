@@ -1,5 +1,4 @@
 /** The rows of sessions, and their conversion to the domain's types. Rows are trusted: only the code of this directory writes them. */
-import type { ServingVerdict } from "../../session/devices/binding.ts";
 import { type DeviceBinding, type DeviceKeyBinding, isProofKey } from "../../session/devices/key.ts";
 import {
   bindAtCreation,
@@ -154,17 +153,6 @@ export function rotationOf(row: SessionRow): RotationState {
 
 export function revocationOf(row: LogRow): Revocation {
   return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
-}
-
-export function toServed(
-  outcome: "repeat" | "rotate" | "heal" | "recover",
-  session: Session,
-  state: RotationState,
-  now: StoreMs,
-  device: ServingVerdict,
-) {
-  const child = { generation: state.generation + 1, nonce: state.childNonce, issuedAt: state.childMintedAt };
-  return { ok: true, outcome, session, child, now, device } as const;
 }
 
 export type SessionTable = ReturnType<typeof createSessionTable>;

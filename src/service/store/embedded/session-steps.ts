@@ -15,7 +15,7 @@ import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { RevocationLog } from "./log.ts";
-import { fixedOf, rotationOf, type SessionTable, sessionOf, slid, toServed } from "./rows.ts";
+import { fixedOf, rotationOf, type SessionTable, sessionOf, slid } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
@@ -123,7 +123,10 @@ function rotate(
   if (now >= row.idle_expires_at) return { ok: false, reason: "idle" };
   if (row.ended) return { ok: false, reason: "revoked" };
   const session = sessionOf(row);
-  const verdict = judgeDevice(session, token, presented, now, reuseIntervalMs);
+  // A session that has no key and needs none is judged only if the request brings one.
+  const isPlain = session.device === undefined && !session.deviceRequired && presented.proof === undefined;
+  const isJudged = !isPlain || session.transport !== undefined;
+  const verdict = isJudged ? judgeDevice(session, token, presented, now, reuseIntervalMs) : "unproven";
   if (verdict === "proof_missing" || verdict === "other_key") return { ok: false, reason: verdict, session };
   if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session };
   if (verdict === "required") return { ok: false, reason: "device_required", session };
@@ -132,7 +135,7 @@ function rotate(
   const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");
   if (decision.outcome === "reuse") return end(deps, session, "reuse", now, mayEnd);
   const { outcome, next } = decision;
-  const shown = shownBy(verdict, outcome);
+  const shown = verdict === "unproven" ? verdict : shownBy(verdict, outcome);
   const used = shown === "first_use" ? { ...session, device: boundKey(session, presented, now) } : session;
   // `repeat` makes no new refresh token, so neither the idle expiry nor what was last seen changes.
   const isKept = outcome === "repeat" || (lastSeen ?? session.lastSeen) === undefined;
@@ -143,7 +146,8 @@ function rotate(
   else sql.slideAndFix.run(...moved, fixedOf(after), sid);
   // If the clock was set back, the session may now expire before it is next examined for its expiry. It is then examined earlier.
   if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);
-  return toServed(outcome, after, next, now, shown);
+  const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
+  return { ok: true, outcome, session: after, child, now, device: shown };
 }
 
 function end(
