@@ -1,0 +1,124 @@
+/**
+ * `npm run bench:memory` measures the memory of the built package on both stores, with the settings of the image: at rest, after logins and
+ * while sessions are refreshed. It also counts what a refresh allocates, and the full garbage collections, which delay requests. It prints
+ * the table of docs/why/performance.md. Other load on the machine hardly changes these figures, but for the CPU time.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { cpus, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { buildPackages } from "../../deploy/packages/build.ts";
+import { freePort } from "../support/free-port.ts";
+import { startLoad } from "../support/load.ts";
+import { RedisServer } from "../support/redis.ts";
+import { cpuTime, residentMemory } from "./refresh/proc.ts";
+
+const LOGINS = 2_100;
+const CONNECTIONS = 32;
+const WARM_UP = 10_000;
+const REFRESHES = 50_000;
+const REST_MS = 10_000;
+const SAMPLE_MS = 200;
+const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
+const COMMAND = join(import.meta.dirname, "../../dist/packages/service/bin/session-service.cjs");
+/** The flag of deploy/container/Dockerfile, and those that make V8 report its collections. */
+const FLAGS = ["--max-semi-space-size=8", "--trace-gc", "--trace-gc-nvp"];
+
+/** A collection as V8 reports it. Sizes are bytes. */
+type Collection = { readonly gc: string; readonly allocated: number; readonly promoted: number };
+
+const COLUMNS = {
+  rest: "at rest",
+  logins: `after ${LOGINS.toLocaleString("en")} logins`,
+  mean: "while refreshing, mean",
+  most: "at most",
+} as const;
+
+async function measure(store: string, env: Readonly<Record<string, string>>): Promise<string> {
+  const given = {
+    PORT: "0",
+    ADMIN_PORT: "0",
+    ADMIN_TOKENS: ADMIN_TOKEN,
+    ISSUER: "http://127.0.0.1:8080",
+    REUSE_INTERVAL: "0",
+  };
+  const noRefusals = { RATE_LIMIT_REFRESH: "1000000/1s", OVERLOAD_MAX_LOOP_DELAY: "10s" };
+  const all = { PATH: process.env.PATH, ...given, ...noRefusals, ...env };
+  const service = spawn(process.execPath, [...FLAGS, COMMAND], { env: all, stdio: ["ignore", "pipe", "ignore"] });
+  const pid = service.pid ?? 0;
+  const memory = () => residentMemory(pid) ?? Number.NaN;
+  const urls = Promise.withResolvers<{ public: string; admin: string }>();
+  const collections: Collection[] = [];
+  let rest = "";
+  service.stdout.setEncoding("utf8").on("data", (text: string) => {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (line.startsWith('{"event":"ready"')) urls.resolve(JSON.parse(line));
+      const [, report] = / GC: (\{.*\})$/.exec(line) ?? [];
+      if (report !== undefined) collections.push(JSON.parse(report) as Collection);
+    }
+  });
+  const { public: url, admin } = await urls.promise;
+  const megabytes: Record<keyof typeof COLUMNS, number> = { rest: 0, logins: 0, mean: 0, most: 0 };
+  await sleep(REST_MS);
+  megabytes.rest = memory();
+  const cookies: string[] = [];
+  while (cookies.length < LOGINS) cookies.push(await logIn(admin, `subject-${cookies.length}`));
+  megabytes.logins = memory();
+
+  const load = startLoad(url, "keep-alive", cookies.slice(0, CONNECTIONS));
+  while (load.requests() < WARM_UP) await sleep(SAMPLE_MS);
+  const [first, seen, cpu] = [load.requests(), collections.length, cpuTime(pid) ?? Number.NaN];
+  const samples: number[] = [];
+  while (load.requests() < first + REFRESHES) {
+    samples.push(memory());
+    await sleep(SAMPLE_MS);
+  }
+  const [count, used] = [load.requests() - first, (cpuTime(pid) ?? Number.NaN) - cpu];
+  await load.stop();
+  if (load.failures.length > 0) throw new Error(load.failures[0]);
+  megabytes.mean = samples.reduce((sum, sample) => sum + sample, 0) / samples.length;
+  megabytes.most = Math.max(...samples);
+  const young = collections.slice(seen).filter(({ gc }) => gc === "s");
+  const full = collections.length - seen - young.length;
+  const perRefresh = (what: "allocated" | "promoted") => young.reduce((sum, each) => sum + each[what], 0) / count;
+  service.kill("SIGTERM");
+  await once(service, "exit");
+  console.error(`${store}: ${((used / count) * 1e6).toFixed(0)} µs of CPU per refresh, ${count} refreshes`);
+  const cells = Object.keys(COLUMNS).map((name) => `${megabytes[name as keyof typeof COLUMNS].toFixed(0)} MiB`);
+  const garbage = [`${(perRefresh("allocated") / 1000).toFixed(1)} kB`, `${perRefresh("promoted").toFixed(0)} bytes`];
+  return `| ${[store, ...cells, ...garbage, ((full / count) * 100_000).toFixed(0)].join(" | ")} |`;
+}
+
+/** Returns the cookie of a new session. */
+async function logIn(admin: string, subject: string): Promise<string> {
+  const response = await fetch(`${admin}/auth.admin.v1.SessionAdminService/CreateSession`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
+    body: JSON.stringify({ subject }),
+  });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`CreateSession: ${response.status} ${text}`);
+  return (JSON.parse(text) as { setCookie: string }).setCookie.split(";", 1)[0] ?? "";
+}
+
+buildPackages(["service"]);
+const directory = mkdtempSync(join(tmpdir(), "bench-memory-"));
+const redis = new RedisServer(await freePort(), []);
+await redis.start();
+const keysFile = join(directory, "keys.json");
+await once(spawn(process.execPath, [COMMAND, "keys", "create", "--file", keysFile]), "exit");
+const title = ["store", ...Object.values(COLUMNS), "allocated", "promoted", "full collections in 100,000"];
+const rows = [
+  await measure("embedded", { DATA_DIR: join(directory, "data"), KEYS_FILE: keysFile }),
+  await measure("Redis", { REDIS_URL: redis.url, KEYS_FILE: keysFile }),
+];
+console.log([`| ${title.join(" | ")} |`, `|${"---|".repeat(title.length)}`, ...rows].join("\n"));
+console.log(
+  `Node ${process.version}, ${cpus()[0]?.model}, ${new Date().toISOString().slice(0, 10)}, load ${loadavg()[0]?.toFixed(1)}`,
+);
+await redis.stop();
+rmSync(directory, { recursive: true });
