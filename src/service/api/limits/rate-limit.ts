@@ -19,14 +19,12 @@ type Options = Rate & {
 /** How many keys both generations have together. A key takes about 130 bytes, so a limit takes at most 6.5 MB. */
 const MAX_KEYS = 50_000;
 
-const now = performance.now.bind(performance);
-
 type Window = { taken: number; endsAt: number };
 
 export const NO_LIMIT: PeekableRateLimit = { take: () => undefined, peek: () => undefined, giveBack() {} };
 
 export function createRateLimit(options: Options): PeekableRateLimit {
-  const { count, windowMs, clock = now, maxKeys = MAX_KEYS } = options;
+  const { count, windowMs, clock = () => performance.now(), maxKeys = MAX_KEYS } = options;
   let young = new Map<string, Window>();
   let old = new Map<string, Window>();
 
