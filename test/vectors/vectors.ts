@@ -1,4 +1,5 @@
 /** Makes the test vectors of a verifier: tokens, keys, batches of the feed, times and verdicts. */
+import type { DeviceKeyBinding } from "../../src/service/session/devices/key.ts";
 import type { Audience, Session } from "../../src/service/session/model.ts";
 import { parseSessionId } from "../../src/service/session/model.ts";
 import { storeMs } from "../../src/service/session/time.ts";
@@ -83,6 +84,10 @@ function serviceCases(sign: Sign): VectorCase[] {
       endsAt: storeMs(NOW_MS + 60_000),
     }).token;
   };
+  const device: DeviceKeyBinding = {
+    key: { algorithm: "ES256", bytes: new Uint8Array(64), thumbprint: new Uint8Array(32) },
+    ...{ state: "bound", since: storeMs(NOW_MS) },
+  };
   const several: Audience = ["https://other.example", AUDIENCE];
   const claims = '{"role":"admin","groups":["a","b"]}';
   const accepted = (name: string, token: string): VectorCase => ({
@@ -93,7 +98,7 @@ function serviceCases(sign: Sign): VectorCase[] {
     accepted("EdDSA", issue(EDWARDS)),
     accepted("two audiences", issue(MAIN, { audience: several })),
     accepted("with claims of its own", issue(MAIN, { claims })),
-    accepted("with a device key", issue(MAIN, {}, true)),
+    accepted("with a device key", issue(MAIN, { device }, true)),
     accepted("after a change of the session", issue(MAIN, { claims, version: 3 })),
     accepted("exchanged", exchange(issue(MAIN, { audience: several, claims, version: 3 }))),
     accepted("a subject in another script", issue(MAIN, { subject: 'Ωμέγα "🎉"' })),
