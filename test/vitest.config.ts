@@ -6,9 +6,11 @@ import { HANG_MS } from "./support/patience.ts";
 /** Tests that need root, because they create namespaces. */
 const NEED_ROOT = process.getuid?.() === 0 ? [] : ["test/container/container.test.ts", "test/bare/bare.test.ts"];
 
-/** Test files that use the package registry, and therefore run only in the long form (`npm run test:packages`). */
-const LONG_FORMS =
-  process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"];
+/** Test files that run only in a long form: they use the package registry (`npm run test:packages`), or compress an image (`test:container`). */
+const LONG_FORMS = [
+  ...(process.env.PACKAGES === "long" ? [] : ["test/packages/ranges.test.ts", "test/release/release-whole.test.ts"]),
+  ...(process.env.CONTAINER === "long" ? [] : ["test/container/gateway.test.ts"]),
+];
 
 const inService = (room: string) => `service/${room}`;
 

@@ -18,7 +18,7 @@ async function compressedMb(root: string): Promise<number> {
   return bytes / 1e6;
 }
 
-describe.runIf(process.env.CONTAINER === "long")("the image of the gateway", () => {
+describe("the image of the gateway", () => {
   const { upstream } = startRelay();
 
   test("is small, and serves as an unprivileged user on a read-only root", async () => {

@@ -26,7 +26,7 @@ const filesWith = (word: RegExp) => files.filter((file) => word.test(readFileSyn
 
 /** The list includes files of the stores, which may convert times because a store knows both its own clock and the wall clock. */
 test("times are converted where tokens are signed and checked, and where times are shown or given", () => {
-  const conversions = filesWith(/\bto(?:WallClock|StoreTime)\(/);
+  const conversions = filesWith(/\bto(?:WallClock|StoreTime)\(|\bsecondsOf\([^()]+, /);
   expect(conversions).toEqual([
     "api/admin/introspect-token.ts",
     "api/public/dpop.ts",
@@ -40,7 +40,7 @@ test("times are converted where tokens are signed and checked, and where times a
     "signals/manage.ts",
     "signals/streams/poller.ts",
     "store/embedded/clock.ts",
-    "store/redis/store.ts",
+    "store/redis/clocks.ts",
     "tokens/access-token.ts",
   ]);
 });
