@@ -7,7 +7,7 @@ export interface CertificatePaths {
   readonly key: string;
 }
 
-/** Where spans go. */
+/** The collector that receives the spans, and how many of them. */
 export interface OtlpArguments {
   readonly url: string;
   /** The file of the headers of exports, which may hold a credential. */

@@ -47,7 +47,7 @@ export interface GatewayArguments {
   /** What pages of `origins` may read; undefined if they may read nothing. */
   readonly cors: { readonly exposed: readonly string[] } | undefined;
   readonly metrics: { readonly host: string; readonly port: number; readonly hosts: readonly string[] } | undefined;
-  /** Where spans are exported to; undefined if there are none. */
+  /** The export of spans; undefined if there is none. */
   readonly otlp: OtlpArguments | undefined;
   readonly livePath: string;
   readonly readyPath: string;

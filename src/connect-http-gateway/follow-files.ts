@@ -35,23 +35,21 @@ export function followCertificates(
   };
 }
 
+/** @param load reads the files again, and applies them */
+type Follow = (load: () => Promise<Taken<Error>>, onRefusal: (fault: Error) => void) => () => void;
+
 type ContractPaths = Pick<GatewayArguments, "descriptors" | "serviceConfig">;
 
 /**
- * Follows the files of descriptors and rules, until the returned function is called.
- * @param load reads them again, and applies them
+ * Returns a function that follows the files of descriptors and rules from their present state on, and returns how to stop that.
  * @throws the errors of the file system
  */
-export async function followContract(
-  { descriptors, serviceConfig }: ContractPaths,
-  load: () => Promise<Taken<Error>>,
-  onRefusal: (fault: Error) => void,
-): Promise<() => void> {
+export async function followContract({ descriptors, serviceConfig }: ContractPaths): Promise<Follow> {
   const paths = [descriptors, serviceConfig].filter((path) => path !== undefined);
   const [path] = paths;
-  if (path === undefined) return () => {};
+  if (path === undefined) return () => () => {};
   let known = await versionOf(paths);
-  const take = async (): Promise<Taken<Error>> => {
+  const takeBy = (load: () => Promise<Taken<Error>>) => async (): Promise<Taken<Error>> => {
     try {
       const found = await versionOf(paths);
       if (found === known) return { ok: true };
@@ -62,7 +60,7 @@ export async function followContract(
       return { ok: false, reason: error instanceof Error ? error : new Error(String(error)) };
     }
   };
-  return followFile({ path, take, onRefusal });
+  return (load, onRefusal) => followFile({ path, take: takeBy(load), onRefusal });
 }
 
 /** Returns a text that changes with the files. Reading them every second would cost too much: descriptors may have megabytes. */

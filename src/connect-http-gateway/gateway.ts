@@ -75,6 +75,9 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
 
 /** Serves the routes of the descriptors, and those of the new ones when their files change. */
 async function serveContract(args: GatewayArguments, create: () => Promise<NodeHandler>, write: WriteLog) {
+  // A change of the files while they are read for the first time is noticed afterwards.
+  const follow = await followContract(args);
+  let handler = await create();
   const load = async (): Promise<Taken<Error>> => {
     try {
       handler = await create();
@@ -85,18 +88,13 @@ async function serveContract(args: GatewayArguments, create: () => Promise<NodeH
     }
   };
   const report = ({ message }: Error) => write({ event: "reload failed", reason: message });
-  const stopFollowing = await followContract(args, load, report);
-  let handler = await create().catch((error: unknown) => {
-    stopFollowing();
-    throw error;
-  });
   return {
     handler: (...exchange: Parameters<NodeHandler>) => handler(...exchange),
     async reload() {
       const taken = await load();
       if (!taken.ok) report(taken.reason);
     },
-    stopFollowing,
+    stopFollowing: follow(load, report),
   };
 }
 

@@ -161,7 +161,7 @@ export class Schemas {
       const description = [commentOf(type), list.join("\n")].filter(Boolean).join("\n\n");
       const names = type.values.map(({ name }) => name);
       const values = enumAsInteger ? namedNumbers(type) : { type: "string", enum: names };
-      // Of an open enum the runtime also reads and writes values without a name, as numbers.
+      // The runtime also reads and writes values of an open enum that have no name, as numbers.
       const schema = closedEnums || !type.open ? values : enumAsInteger ? INT32 : { anyOf: [...textsOf(names), INT32] };
       return { ...described(type), ...(description !== "" && { description }), ...schema };
     });

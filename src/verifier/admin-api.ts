@@ -1,4 +1,4 @@
-import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { VerifierOptions } from "./options.ts";
 
@@ -6,6 +6,8 @@ export type AdminClient = Client<typeof SessionAdminService>;
 
 /** The size of the largest response or batch of the feed, in bytes, both as it is sent and decompressed. A batch has about 60 KiB. */
 export const MAX_RESPONSE_BYTES = 4_194_304;
+
+const HEADER_TEXT = /^[\x20-\x7e]+$/;
 
 export type AdminClientOptions = Pick<
   VerifierOptions,
@@ -27,8 +29,12 @@ export function createClientBy(
     throw new TypeError("createVerifier: adminUrl needs adminToken, or nodeOptions with a client certificate");
   }
   const authenticate: Interceptor = (next) => (request) => {
-    const token = typeof adminToken === "function" ? adminToken() : adminToken;
-    if (token !== undefined) request.header.set("authorization", `Bearer ${token}`);
+    const token = (typeof adminToken === "function" ? adminToken() : adminToken)?.trim();
+    if (token === undefined) return next(request);
+    // The error of `Headers` would contain the token.
+    if (!HEADER_TEXT.test(token))
+      throw new ConnectError("adminToken has characters that a header cannot carry", Code.Unauthenticated);
+    request.header.set("authorization", `Bearer ${token}`);
     return next(request);
   };
   return createClient(SessionAdminService, connect(adminUrl, [...(options.interceptors ?? []), authenticate]));

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
@@ -35,6 +36,14 @@ async function start(flag: number, bytes: Buffer) {
   const adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return createAdminClient({ adminUrl, adminToken: "t" }, closing);
 }
+
+test("an admin token that no header can carry is refused without a word of it", async () => {
+  const client = createAdminClient({ adminUrl: "http://127.0.0.1:1", adminToken: "a-secret\nb" }, new Closing());
+  const batches = client?.watchRevocations({})[Symbol.asyncIterator]();
+  const error: unknown = await batches?.next().catch((reason: unknown) => reason);
+  expect(error).toMatchObject({ code: Code.Unauthenticated });
+  expect(inspect(error)).not.toContain("secret");
+});
 
 test.each([
   ["is too large", 0, Buffer.alloc(MAX_BYTES + 1)],

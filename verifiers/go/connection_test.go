@@ -44,7 +44,8 @@ func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *adminAPI) follow(t *testing.T, server *httptest.Server, config *tls.Config) *Verifier {
 	t.Helper()
 	v, err := New(Options{
-		AdminURL: server.URL, AdminToken: func() string { return "any" }, Issuer: "i", Audience: []string{"a"},
+		// As a file has it that ends with a line break.
+		AdminURL: server.URL, AdminToken: func() string { return "any\n" }, Issuer: "i", Audience: []string{"a"},
 		TLSConfig: config,
 	})
 	if err != nil {

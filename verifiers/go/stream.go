@@ -45,7 +45,7 @@ func (s *settings) call(ctx context.Context, rpc, contentType string, body []byt
 	request.Header.Set("Content-Type", contentType)
 	request.Header.Set("Connect-Protocol-Version", "1")
 	if s.AdminToken != nil {
-		request.Header.Set("Authorization", "Bearer "+s.AdminToken())
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(s.AdminToken()))
 	}
 	response, err := s.client.Do(request)
 	if err != nil || response.StatusCode == http.StatusOK {

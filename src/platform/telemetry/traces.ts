@@ -17,7 +17,7 @@ import { createSampler, limitedSampler, type TraceLimits } from "./sampler.ts";
 
 interface TracesConfig {
   readonly protocol: "http/protobuf" | "http/json";
-  /** Where spans are sent. Default: what OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT says. */
+  /** The URL of the collector for spans. Default: what OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT says. */
   readonly url?: string;
   readonly headersFile: string | undefined;
   readonly sampler: Parameters<typeof createSampler>[0];

@@ -33,7 +33,7 @@ export type Transmitter = {
   readonly issuer: string;
   /** For whom it makes events (`aud`). */
   readonly audience: string;
-  /** Where events are polled, and the file of the token for that, which is read at each use; undefined if they are pushed. */
+  /** The URL at which events are polled, and the file of its token, which is read at each use; undefined if events are pushed. */
   readonly poll?: { readonly url: string; readonly tokenFile: string } | undefined;
 };
 

@@ -110,6 +110,8 @@ async function request(
   stopping: AbortSignal,
 ) {
   const token = (await readFile(tokenFile, "utf8")).trim();
+  // The error of `fetch` would contain the token.
+  if (!/^[\x20-\x7e]+$/.test(token)) throw new Error("poll_token_file holds no token");
   const response = await boundedFetch(url, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json", accept: "application/json" },

@@ -56,3 +56,22 @@ test("events are acknowledged or refused until the transmitter has heard it; one
     { ...fixed, ...none, returnImmediately: false },
   ]);
 });
+
+test("a token file that holds no token is reported without a word of it", async () => {
+  const tokenFile = join(scratch(), "token");
+  writeFileSync(tokenFile, "a-secret\nb");
+  const security_events = { audience: "us", poll_url: "http://127.0.0.1:1/poll", poll_token_file: tokenFile };
+  const provider = { name: "staff", issuer: "https://login.example.com", client_id: "app", security_events };
+  const providers = parseProviders(JSON.stringify({ providers: [provider] }));
+  const stopping = new AbortController();
+  const reason = await new Promise((resolve) => {
+    pollEvents({
+      providers: () => providers,
+      accept: async () => ({ ok: true }),
+      log: { info() {}, warn: (fields) => resolve(fields) },
+      stopping: stopping.signal,
+    });
+  });
+  stopping.abort();
+  expect(reason).toMatchObject({ event: "security_poll_failed", reason: "poll_token_file holds no token" });
+});

@@ -1,6 +1,7 @@
 """Calls the admin API, by Connect's protocol with JSON."""
 
 import json
+import re
 import struct
 import time
 from collections.abc import Iterator
@@ -33,7 +34,11 @@ def call(settings: Settings, rpc: str, content_type: str, body: bytes, deadline:
     """Posts a message to an RPC. Raises RpcError, OSError or http.client.HTTPException."""
     headers = {"content-type": content_type, "connect-protocol-version": "1"}
     if settings.admin_token is not None:
-        headers["authorization"] = f"Bearer {settings.admin_token()}"
+        token = settings.admin_token().strip()
+        if not re.fullmatch(r"[\x20-\x7e]+", token):
+            # The error of http.client would contain the token.
+            raise RpcError("unauthenticated", "admin_token has characters that a header cannot carry")
+        headers["authorization"] = f"Bearer {token}"
     url = (settings.admin_url or "").removesuffix("/") + SERVICE + rpc
     response = settings.transport.request("POST", url, headers, body, deadline)
     if response.status == 200:

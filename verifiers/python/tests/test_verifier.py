@@ -12,6 +12,7 @@ from typing import Any
 from session_verifier import (
     PROOF_REASONS,
     REASONS,
+    AdminTokenError,
     AsgiMiddleware,
     AsyncVerifier,
     CallerRequest,
@@ -129,6 +130,15 @@ class OptionsTest(unittest.TestCase):
         verifier = Verifier(**options())
         for token in (None, 1, b"", ["a"], "\ud800." * 50):
             self.assertEqual(verifier.verify(token).reason, "malformed")  # type: ignore[arg-type]
+        verifier.close()
+
+
+class AdminTokenTest(unittest.TestCase):
+    def test_one_that_no_header_can_carry_is_refused_without_a_word_of_it(self) -> None:
+        verifier = Verifier(**{**options(), "admin_url": "http://127.0.0.1:1", "admin_token": "a-secret\nb"})
+        with self.assertRaises(AdminTokenError) as raised:
+            verifier.wait_until_ready()
+        self.assertNotIn("secret", f"{raised.exception!r} {raised.exception.__cause__!r}")
         verifier.close()
 
 

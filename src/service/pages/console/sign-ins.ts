@@ -14,7 +14,7 @@ const LIFE_MS = 8 * 3_600_000;
 /** How many sign-ins one admin token or operator may have. Above this number the oldest one ends. */
 const MAX_SIGN_INS = 200;
 
-/** By what somebody has signed in: an admin token, or a login at the provider. */
+/** What somebody has signed in with: an admin token, or a login at the provider. */
 export type Credential =
   | { readonly kind: "token"; readonly token: string }
   | { readonly kind: "operator"; readonly operator: Operator };
