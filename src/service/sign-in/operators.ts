@@ -34,8 +34,7 @@ type Begun = { readonly ok: true; readonly url: string; readonly cookies: readon
 
 type Finished = { readonly cookie: string } & (
   | { readonly ok: true; readonly operator: Operator }
-  /** `isSuspect`: somebody may be trying what is accepted. */
-  | { readonly ok: false; readonly isSuspect: boolean; readonly page: SignInPage }
+  | { readonly ok: false; readonly page: SignInPage }
 );
 
 const HOME = "/console";
@@ -68,8 +67,7 @@ export function createOperators({ provider, seal, clock, log }: Deps) {
 
   function failed(problem: Parameters<typeof pages.problem>[0], reason: string, operator?: Operator) {
     report(reason, operator?.name);
-    const isSuspect = problem !== "unavailable";
-    return { ok: false, isSuspect, page: pages.problem(problem, problem === "refused" ? undefined : HOME) } as const;
+    return { ok: false, page: pages.problem(problem, problem === "refused" ? undefined : HOME) } as const;
   }
 
   return {

@@ -59,7 +59,6 @@ beforeAll(async () => {
     ADMIN_TOKENS: TOKEN,
     ADMIN_PORT: String(port),
     CONSOLE_PROVIDER_FILE: FILE,
-    RATE_LIMIT_FAILURES: "20/60s",
     TRUST_PROXY: "1",
   });
   chromium = await launchChromium();
@@ -249,4 +248,12 @@ test("while the provider is away nobody is signed in, and who is signed in stays
   provider.setDown(false);
   expect(response.status).toBe(503);
   expect(await me(cookie)).toMatchObject({ name: "staff:bob@example.com" });
+});
+
+test("a callback without a login is no attempt with a bad admin token: operators reload it", async () => {
+  const before = service.stderr();
+  expect((await console_("callback?state=unknown&code=any")).status).toBe(400);
+  const since = () => service.stderr().slice(before.length);
+  await until(() => expect(since()).toContain('"reason":"no_login"'));
+  expect(since()).not.toContain("authn_failed");
 });

@@ -179,7 +179,7 @@ async function addSignIn(
   return { ...signedIn, cookie };
 }
 
-/** Returns for how long somebody who tries what is accepted has to wait, in seconds; undefined if it was not too often. */
+/** Counts a token that is not valid. Returns for how long its sender has to wait, in seconds; undefined if it was not too often. */
 function countFailure({ audit, failureLimit }: ConsoleDeps, source: NodeRequestSource): string | undefined {
   const requester: Requester = {
     address: () => source.address(),
@@ -218,8 +218,6 @@ async function callback(deps: ConsoleDeps, operators: Operators, signIns: SignIn
     const cookies = [finished.cookie, consoleCookie(added?.cookie, secure)];
     return respond(response, 303, { ...always, location: ROOT, "set-cookie": cookies, "content-length": 0 });
   }
-  const retryAfter = finished.isSuspect ? countFailure(deps, source) : undefined;
-  if (retryAfter !== undefined) return refuse(response, 429, "resource_exhausted", { "retry-after": retryAfter });
   const { status, headers, body } = finished.page;
   const fields = { ...always, ...headers, "set-cookie": finished.cookie, "content-length": Buffer.byteLength(body) };
   respond(response, status, fields, body);
