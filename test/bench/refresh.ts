@@ -12,7 +12,6 @@
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { measureAtRest } from "./refresh/at-rest.ts";
 import { CONTENDERS, type Contender, ROTATE } from "./refresh/contenders.ts";
 import { figuresOf } from "./refresh/figures.ts";
 import { offerTheSame, refill, SLICE, takeTurn, warmUp } from "./refresh/measure.ts";
@@ -54,7 +53,6 @@ setTimeout(giveUp, (seconds + PATIENCE) * 1000).unref();
 
 const redis = await startRedis();
 const world = { redisPort: redis.port, keysFile: await createKeys() };
-const atRest = options.only === undefined ? await measureAtRest(world) : undefined;
 const rotating = await startService(world, ROTATE);
 const service = await startService(world);
 const calls = watchCalls(redis.port);
@@ -111,7 +109,7 @@ const report = {
   rounds,
   pinned,
   servers,
-  figures: figuresOf({ measured, offered, storeCalls, atRest }),
+  figures: figuresOf({ measured, offered, storeCalls }),
   remarks: [
     `outcomes on this service with REUSE_INTERVAL=0: ${rotated.join(", ")}; "repeating" runs on the default of 10s`,
     `resident memory after the load: ${residentMemory(rotating.pid)?.toFixed(0) ?? "unknown"} MiB`,

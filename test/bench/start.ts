@@ -1,31 +1,29 @@
 /**
  * `npm run bench:start` measures how soon the built package serves requests. It measures the times from the command to the ready line, to
  * the first response to CreateSession and to the first response to a refresh. It also measures the slowest and the median of the first
- * requests, and the memory of an idle service. Both stores are measured in turns. Except for the CPU times, the figures need an otherwise
- * idle machine.
+ * requests, and then the memory. Both stores are measured in turns. Except for the CPU times, the times need an otherwise idle machine.
  *
  * `npm run bench:start -- --baseline <folder>` compares with another build (a `dist/packages` folder). `--starts` is the number of starts
  * of each build.
  */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
-import { loadavg, tmpdir } from "node:os";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { buildPackages } from "../../deploy/packages/build.ts";
 import { freePort } from "../support/free-port.ts";
+import { median } from "../support/median.ts";
 import { RedisServer } from "../support/redis.ts";
-import { cpuTime, residentMemory } from "./refresh/proc.ts";
+import { cpuTime } from "./refresh/proc.ts";
+import { memoryTable } from "./start/memory.ts";
+import { ADMIN_HEADERS, type Contender, CREATE_SESSION, contendersOf, pairOf } from "./start/package.ts";
 
 /** The number of requests after the ready line. Every second one is a refresh. */
 const REQUESTS = 200;
-/** How long after the last request a service counts as idle, in ms. */
-const REST_MS = 45_000;
 const BUILT = join(import.meta.dirname, "../../dist/packages");
-const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
 
 /** The figures of one start, in ms since the command. `cpu…` is the CPU time of all threads. */
 type Figures = {
@@ -34,12 +32,10 @@ type Figures = {
   readonly refreshed: number;
   readonly cpuReady: number;
   readonly cpuRefreshed: number;
-  readonly median: number;
+  readonly usual: number;
   readonly slowest: number;
   readonly refused: number;
 };
-
-type Contender = { readonly name: string; readonly command: string; readonly env: Readonly<Record<string, string>> };
 
 const { values: options } = parseArgs({
   options: { baseline: { type: "string" }, starts: { type: "string", default: "11" } },
@@ -78,7 +74,6 @@ function send(url: string, headers: Readonly<Record<string, string>>, body?: obj
   });
 }
 
-const pairOf = (header: string) => header.split(";", 1)[0] ?? "";
 const cpuMs = ({ pid = 0 }: ChildProcess) => (cpuTime(pid) ?? Number.NaN) * 1000;
 
 async function measure({ command, env }: Contender): Promise<{ service: ChildProcess; figures: Figures }> {
@@ -91,9 +86,7 @@ async function measure({ command, env }: Contender): Promise<{ service: ChildPro
   const cpuReady = cpuMs(service);
   service.stdout.resume();
   const urls = JSON.parse(output.toString().split("\n", 1)[0] ?? "") as { public: string; admin: string };
-  const credentials = { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" };
-  const create = (subject: string) =>
-    post(`${urls.admin}/auth.admin.v1.SessionAdminService/CreateSession`, credentials, { subject });
+  const create = (subject: string) => post(urls.admin + CREATE_SESSION, ADMIN_HEADERS, { subject });
   const durations: number[] = [];
   const timed = async <T>(step: () => Promise<T>): Promise<T> => {
     const begunAt = performance.now();
@@ -114,51 +107,19 @@ async function measure({ command, env }: Contender): Promise<{ service: ChildPro
     await timed(() => create(`subject-${durations.length}`));
     await refresh();
   }
-  const [median, slowest] = [medianOf(durations), Math.max(...durations)];
+  const [usual, slowest] = [median(durations), Math.max(...durations)];
   return {
     service,
-    figures: { ready, created, refreshed, cpuReady, cpuRefreshed, median, slowest, refused: refusals },
+    figures: { ready, created, refreshed, cpuReady, cpuRefreshed, usual, slowest, refused: refusals },
   };
-}
-
-async function stop(service: ChildProcess): Promise<void> {
-  const exited = once(service, "exit");
-  service.kill("SIGINT");
-  await exited;
-}
-
-const medianOf = (values: readonly number[]) =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-
-/** Returns a contender for each store with a build. */
-function contendersOf(name: string, packages: string, redisUrl: string): Contender[] {
-  const command = join(packages, "service/bin/session-service.cjs");
-  const common = {
-    PATH: process.env.PATH ?? "",
-    PORT: "0",
-    ADMIN_PORT: "0",
-    ADMIN_TOKENS: ADMIN_TOKEN,
-    // A busy machine must not count as overload.
-    OVERLOAD_MAX_LOOP_DELAY: "10s",
-  };
-  const keysFile = join(directory, `${name}-keys.json`);
-  spawnSync(process.execPath, [command, "keys", "create", "--file", keysFile]);
-  return [
-    { name: `${name}, embedded`, command, env: { ...common, DATA_DIR: join(directory, `${name}-data`) } },
-    {
-      name: `${name}, Redis`,
-      command,
-      env: { ...common, REDIS_URL: redisUrl, KEYS_FILE: keysFile, ISSUER: "http://127.0.0.1:8080" },
-    },
-  ];
 }
 
 buildPackages(["service"]);
 const redis = new RedisServer(await freePort(), []);
 await redis.start();
 const contenders = [
-  ...contendersOf("this build", BUILT, redis.url),
-  ...(options.baseline === undefined ? [] : contendersOf("baseline", options.baseline, redis.url)),
+  ...contendersOf("this build", BUILT, redis.url, directory),
+  ...(options.baseline === undefined ? [] : contendersOf("baseline", options.baseline, redis.url, directory)),
 ];
 const first = new Map<Contender, Figures>();
 const later = new Map<Contender, Figures[]>(contenders.map((contender) => [contender, []]));
@@ -167,30 +128,30 @@ for (let round = 0; round <= STARTS; round++) {
     // Redis forgets the scripts, as after a restart.
     await redis.admin.script("FLUSH");
     const { service, figures } = await measure(contender);
-    await stop(service);
+    service.kill("SIGINT");
+    await once(service, "exit");
     if (round === 0) first.set(contender, figures);
     else later.get(contender)?.push(figures);
   }
 }
 for (const contender of contenders) {
-  const { service } = await measure(contender);
-  await sleep(REST_MS);
-  const atRest = residentMemory(service.pid ?? 0);
-  await stop(service);
   const all = later.get(contender) ?? [];
-  const median = (figure: keyof Figures) => medianOf(all.map((figures) => figures[figure]));
-  const ratio = medianOf(all.map(({ slowest, median: usual }) => slowest / usual));
+  const of = (figure: keyof Figures) => median(all.map((figures) => figures[figure]));
+  const ratio = median(all.map(({ slowest, usual }) => slowest / usual));
   const ms = (value = Number.NaN) => `${value.toFixed(0)} ms`;
   console.log(
-    `${contender.name}: ready after ${ms(median("ready"))}, response to the first CreateSession after ${ms(median("created"))}, ` +
-      `to the first refresh after ${ms(median("refreshed"))} (medians of ${STARTS}; the very first start: ready after ` +
+    `${contender.name}: ready after ${ms(of("ready"))}, response to the first CreateSession after ${ms(of("created"))}, ` +
+      `to the first refresh after ${ms(of("refreshed"))} (medians of ${STARTS}; the very first start: ready after ` +
       `${ms(first.get(contender)?.ready)}, refresh after ${ms(first.get(contender)?.refreshed)}); ` +
-      `CPU until ready ${ms(median("cpuReady"))}, until that refresh ${ms(median("cpuRefreshed"))}; ` +
-      `of ${REQUESTS} requests the slowest took ${ratio.toFixed(1)} of the median (${median("median").toFixed(2)} ms); ` +
-      `refused at first in all: ${all.reduce((sum, { refused }) => sum + refused, 0)}; at rest ${atRest?.toFixed(0)} MiB`,
+      `CPU until ready ${ms(of("cpuReady"))}, until that refresh ${ms(of("cpuRefreshed"))}; ` +
+      `of ${REQUESTS} requests the slowest took ${ratio.toFixed(1)} of the median (${of("usual").toFixed(2)} ms); ` +
+      `refused at first in all: ${all.reduce((sum, { refused }) => sum + refused, 0)}`,
   );
 }
-console.log(`load ${loadavg()[0]?.toFixed(1)}`);
+console.log(await memoryTable(contenders));
+console.log(
+  `Node ${process.version}, ${cpus()[0]?.model}, ${new Date().toISOString().slice(0, 10)}, load ${loadavg()[0]?.toFixed(1)}`,
+);
 agent.destroy();
 await redis.stop();
 rmSync(directory, { recursive: true });

@@ -1,5 +1,4 @@
 /** Compares the measurements with the project's goals. */
-import type { AtRest } from "./at-rest.ts";
 import { type Measured, ratio } from "./ratios.ts";
 import type { Figure } from "./report.ts";
 
@@ -12,7 +11,6 @@ type Findings = {
    * records that the service read during the turns of the contender "forged".
    */
   readonly storeCalls: { readonly roundTrips: number; readonly forgedReads: number };
-  readonly atRest: AtRest | undefined;
 };
 
 type Goal = Figure["goal"];
@@ -36,7 +34,7 @@ const COMPARISONS: readonly (readonly [title: string, of: string, to: string, go
   ["a bare 401's time on the core, of a refresh's", "bare-401", "json", { atMost: 1 }],
 ];
 
-export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): Figure[] {
+export function figuresOf({ measured, offered, storeCalls }: Findings): Figure[] {
   const figures: Figure[] = [];
   const add = (title: string, value: number | { refused: string }, unit: string, goal: Goal) => {
     if (typeof value === "number") figures.push({ title, value, unit, goal });
@@ -60,9 +58,5 @@ export function figuresOf({ measured, offered, storeCalls, atRest }: Findings): 
   addPerResponse("store round trips per refresh", "json", storeCalls.roundTrips, 1.005);
   // The limit is above zero, because some requests of the previous contender may still be under way.
   addPerResponse("store reads per forged token", "forged", storeCalls.forgedReads, 0.005);
-  if (atRest !== undefined) {
-    add("start to ready", atRest.startToReady, " ms", { atMost: 400 });
-    if (atRest.memory !== undefined) add("resident memory at rest", atRest.memory, " MiB", { atMost: 100 });
-  }
   return figures;
 }

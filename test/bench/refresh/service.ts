@@ -62,16 +62,14 @@ export type Credentials = { readonly refreshToken: string; readonly accessToken:
 /** How many logins are under way at once. */
 const LOGINS = 32;
 
-/** Logs `count` subjects in, with one session each. @param fields further fields of the CreateSession request */
-export async function logIn(service: Service, count: number, fields: object = {}): Promise<Credentials[]> {
+/** Logs `count` subjects in, with one session each. */
+export async function logIn(service: Service, count: number): Promise<Credentials[]> {
   const credentials: Credentials[] = [];
   let begun = 0;
   const one = async () => {
     while (begun < count) {
       const subject = `subject-${process.hrtime.bigint()}-${begun++}`;
-      credentials.push(
-        (await admin(service, "CreateSession", { subject, clientId: "bench", ...fields })) as Credentials,
-      );
+      credentials.push((await admin(service, "CreateSession", { subject, clientId: "bench" })) as Credentials);
     }
   };
   await Promise.all(Array.from({ length: Math.min(LOGINS, count) }, one));

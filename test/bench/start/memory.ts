@@ -1,19 +1,14 @@
 /**
- * `npm run bench:memory` measures the memory of the built package on both stores, with the settings of the image: at rest, after logins and
- * while sessions are refreshed. It also counts what a refresh allocates, and the full garbage collections, which delay requests. It prints
- * the table of docs/why/performance.md. Other load on the machine hardly changes these figures, but for the CPU time.
+ * Measures the memory of the built package, with the settings of the image: at rest, after logins and while sessions are refreshed. Counts
+ * what a refresh allocates, and the full garbage collections, which delay requests. Other load on the machine hardly changes these figures,
+ * but for the CPU time.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { cpus, loadavg, tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { buildPackages } from "../../deploy/packages/build.ts";
-import { freePort } from "../support/free-port.ts";
-import { startLoad } from "../support/load.ts";
-import { RedisServer } from "../support/redis.ts";
-import { cpuTime, residentMemory } from "./refresh/proc.ts";
+import { startLoad } from "../../support/load.ts";
+import { cpuTime, residentMemory } from "../refresh/proc.ts";
+import { ADMIN_HEADERS, type Contender, CREATE_SESSION, pairOf } from "./package.ts";
 
 const LOGINS = 2_100;
 const CONNECTIONS = 32;
@@ -21,8 +16,6 @@ const WARM_UP = 10_000;
 const REFRESHES = 50_000;
 const REST_MS = 10_000;
 const SAMPLE_MS = 200;
-const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
-const COMMAND = join(import.meta.dirname, "../../dist/packages/service/bin/session-service.cjs");
 /** The flag of deploy/container/Dockerfile, and those that make V8 report its collections. */
 const FLAGS = ["--max-semi-space-size=8", "--trace-gc", "--trace-gc-nvp"];
 
@@ -36,17 +29,17 @@ const COLUMNS = {
   most: "at most",
 } as const;
 
-async function measure(store: string, env: Readonly<Record<string, string>>): Promise<string> {
-  const given = {
-    PORT: "0",
-    ADMIN_PORT: "0",
-    ADMIN_TOKENS: ADMIN_TOKEN,
-    ISSUER: "http://127.0.0.1:8080",
-    REUSE_INTERVAL: "0",
-  };
-  const noRefusals = { RATE_LIMIT_REFRESH: "1000000/1s", OVERLOAD_MAX_LOOP_DELAY: "10s" };
-  const all = { PATH: process.env.PATH, ...given, ...noRefusals, ...env };
-  const service = spawn(process.execPath, [...FLAGS, COMMAND], { env: all, stdio: ["ignore", "pipe", "ignore"] });
+/** Returns the table of docs/why/performance.md. */
+export async function memoryTable(contenders: readonly Contender[]): Promise<string> {
+  const title = ["store", ...Object.values(COLUMNS), "allocated", "promoted", "full collections in 100,000"];
+  const rows: string[] = [];
+  for (const contender of contenders) rows.push(await measure(contender));
+  return [`| ${title.join(" | ")} |`, `|${"---|".repeat(title.length)}`, ...rows].join("\n");
+}
+
+async function measure({ name: store, command, env }: Contender): Promise<string> {
+  const all = { ...env, REUSE_INTERVAL: "0", RATE_LIMIT_REFRESH: "1000000/1s" };
+  const service = spawn(process.execPath, [...FLAGS, command], { env: all, stdio: ["ignore", "pipe", "ignore"] });
   const pid = service.pid ?? 0;
   const memory = () => residentMemory(pid) ?? Number.NaN;
   const urls = Promise.withResolvers<{ public: string; admin: string }>();
@@ -95,30 +88,9 @@ async function measure(store: string, env: Readonly<Record<string, string>>): Pr
 
 /** Returns the cookie of a new session. */
 async function logIn(admin: string, subject: string): Promise<string> {
-  const response = await fetch(`${admin}/auth.admin.v1.SessionAdminService/CreateSession`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" },
-    body: JSON.stringify({ subject }),
-  });
+  const body = JSON.stringify({ subject });
+  const response = await fetch(admin + CREATE_SESSION, { method: "POST", headers: ADMIN_HEADERS, body });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`CreateSession: ${response.status} ${text}`);
-  return (JSON.parse(text) as { setCookie: string }).setCookie.split(";", 1)[0] ?? "";
+  return pairOf((JSON.parse(text) as { setCookie: string }).setCookie);
 }
-
-buildPackages(["service"]);
-const directory = mkdtempSync(join(tmpdir(), "bench-memory-"));
-const redis = new RedisServer(await freePort(), []);
-await redis.start();
-const keysFile = join(directory, "keys.json");
-await once(spawn(process.execPath, [COMMAND, "keys", "create", "--file", keysFile]), "exit");
-const title = ["store", ...Object.values(COLUMNS), "allocated", "promoted", "full collections in 100,000"];
-const rows = [
-  await measure("embedded", { DATA_DIR: join(directory, "data"), KEYS_FILE: keysFile }),
-  await measure("Redis", { REDIS_URL: redis.url, KEYS_FILE: keysFile }),
-];
-console.log([`| ${title.join(" | ")} |`, `|${"---|".repeat(title.length)}`, ...rows].join("\n"));
-console.log(
-  `Node ${process.version}, ${cpus()[0]?.model}, ${new Date().toISOString().slice(0, 10)}, load ${loadavg()[0]?.toFixed(1)}`,
-);
-await redis.stop();
-rmSync(directory, { recursive: true });
