@@ -1,4 +1,5 @@
 /** Reads the keys of an issuer (RFC 7517). This file is used in every runtime. */
+import type { CompactJws } from "../platform/jws/compact-jws.ts";
 import { findKeyFault, type KeyAlgorithm, readPublicMembers } from "./public-key.ts";
 
 /** The accepted algorithms of access tokens. They are all asymmetric; `none` is not accepted. */
@@ -17,7 +18,7 @@ export type PublishedKey = {
   /** Whether the issuer has revoked the key, or no longer publishes it. Tokens that it signed are then no longer valid. */
   withdrawn: boolean;
   /** Returns whether a signature is valid. It rejects if the runtime fails, because the signature is then not known to be forged. */
-  readonly verifies: (input: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>) => boolean | Promise<boolean>;
+  readonly verifies: (jws: CompactJws) => boolean | Promise<boolean>;
 };
 
 /** Imports a JWK; undefined if it is not a key for access tokens. */

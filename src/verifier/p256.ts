@@ -1,4 +1,4 @@
-import { decodeBytes } from "./web/segment.ts";
+import { decodeBytes } from "../platform/jws/segment.ts";
 
 /** The prime and the constant of the curve P-256, y² = x³ − 3x + b (FIPS 186-5). */
 const P = 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n;

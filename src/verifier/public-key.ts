@@ -1,6 +1,7 @@
 /** Which public keys are accepted, wherever one is read or registered. This file is used in every runtime. */
+
+import { decodeBytes } from "../platform/jws/segment.ts";
 import { isPoint } from "./p256.ts";
-import { decodeBytes } from "./web/segment.ts";
 
 type Jwk = Readonly<Record<string, unknown>>;
 /** The required members of a public key, in the order of RFC 7638 section 3.2. */
@@ -16,6 +17,8 @@ export type KeyFault = "off_curve" | "small_order";
 const COORDINATE_BYTES = 32;
 /** The size of an accepted RSA key, in bits. The CAEP interoperability profile requires 2,048; larger keys cost too much. */
 export const RSA_BITS = { min: 2048, max: 4096 } as const;
+/** The length of a signature by ES256 and EdDSA, in bytes. */
+const SHORT_SIGNATURE_BYTES = 64;
 /** The only accepted RSA exponent, 65,537 in base64url. Smaller exponents help forgers, and not every runtime imports larger ones. */
 export const RSA_EXPONENT = "AQAB";
 
@@ -35,6 +38,11 @@ export function readPublicMembers(algorithm: KeyAlgorithm, jwk: Jwk): PublicMemb
 export function findKeyFault({ crv, x = "", y }: PublicMembers): KeyFault | undefined {
   if (crv === "P-256") return isPoint(x, y) ? undefined : "off_curve";
   return crv === "Ed25519" && isOfSmallOrder(x) ? "small_order" : undefined;
+}
+
+/** Returns whether a signature of an accepted algorithm may have this length. Whether the key's own has it is checked with the key. */
+export function isSignature({ length }: Uint8Array): boolean {
+  return length === SHORT_SIGNATURE_BYTES || (length >= RSA_BITS.min / 8 && length <= RSA_BITS.max / 8);
 }
 
 function isCoordinate(text: unknown): text is string {

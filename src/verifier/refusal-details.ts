@@ -1,11 +1,12 @@
 /** Describes why a token was refused: what this verifier expects, and what the token has. Neither contains the token or its signature. */
+
+import { decodeText } from "../platform/jws/segment.ts";
+import { parseObject } from "../platform/jws/strict-json.ts";
 import { PROOF_TOLERANCE_MS } from "./dpop/proof.ts";
 import { proofUrl } from "./dpop/proof-url.ts";
 import { ALGORITHMS, type PublishedKey } from "./jwk.ts";
 import type { Details } from "./report.ts";
-import { parseObject } from "./strict-json.ts";
 import { MAX_LENGTH, REQUIRED_CLAIMS } from "./token-rules.ts";
-import { decodeText } from "./web/segment.ts";
 
 /** The greatest length of a text in a description, in code points. A longer one ends with an ellipsis. */
 const MAX_TEXT = 200;

@@ -1,16 +1,13 @@
 /** The requirements on a token, apart from its signature (RFC 9068, RFC 8725). They are the same in every runtime. */
+import { type CompactJws, readCompactJws, readHeader } from "../platform/jws/compact-jws.ts";
+import { parseObject } from "../platform/jws/strict-json.ts";
 import { isAlgorithm, type PublishedKey } from "./jwk.ts";
 import type { KeySet } from "./key-set.ts";
-import { RSA_BITS } from "./public-key.ts";
-import { parseObject } from "./strict-json.ts";
+import { isSignature } from "./public-key.ts";
 import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
 
 /** The greatest length of a token, in characters. No access token of the service is longer. */
 export const MAX_LENGTH = 16_384;
-
-/** The length of a signature by ES256 and EdDSA, and the greatest length of one by RS256, in bytes. */
-const SHORT_SIGNATURE_BYTES = 64;
-export const MAX_SIGNATURE_BYTES = RSA_BITS.max / 8;
 
 /** Matches the media type of access tokens, in any case, with or without `application/` (RFC 9068 section 4, RFC 7515 section 4.1.9). */
 const TYPE = /^(application\/)?at\+jwt$/i;
@@ -42,35 +39,22 @@ export type Expectations = {
   readonly clock: () => number;
 };
 
-/** Returns the indices at which the header and the signing input of a token end; undefined if the text cannot be a token. */
-export function splitToken(token: string): { readonly dot: number; readonly end: number } | undefined {
-  const end = token.lastIndexOf(".");
-  const dot = token.indexOf(".");
-  return token.length > MAX_LENGTH || dot < 1 || dot >= end || !isSignature(decodedLength(token, end))
-    ? undefined
-    : { dot, end };
-}
-
-const decodedLength = (token: string, end: number) => Math.floor(((token.length - end - 1) * 3) / 4);
-
-/** Returns whether a signature of an accepted algorithm may have this length, in bytes. Whether the key's own has it is checked later. */
-export function isSignature(bytes: number): boolean {
-  return bytes === SHORT_SIGNATURE_BYTES || (bytes >= RSA_BITS.min / 8 && bytes <= MAX_SIGNATURE_BYTES);
+/** Returns the parts of a token; undefined if the text cannot be one. */
+export function readToken(token: string): CompactJws | undefined {
+  const jws = readCompactJws(token, MAX_LENGTH);
+  return jws && isSignature(jws.signature) ? jws : undefined;
 }
 
 export function refuse(reason: Refusal): Refused {
   return REFUSED[reason] as Refused;
 }
 
-/**
- * Finds the key that a header names.
- * @param text the decoded header segment; undefined if it could not be decoded
- */
+/** Finds the key that the header of a token names. */
 export function findKey<Key extends PublishedKey>(
-  text: string | undefined,
+  jws: CompactJws,
   keys: Pick<KeySet<Key>, "find" | "isRevoked">,
 ): { readonly ok: true; readonly key: Key } | Refused {
-  const header = text === undefined ? undefined : parseObject(text);
+  const header = readHeader(jws);
   if (header === undefined || !Object.keys(header).every((name) => HEADER_MEMBERS.has(name)))
     return refuse("malformed");
   const { typ, alg, kid } = header;

@@ -8,7 +8,7 @@ import type { PolledRevocations } from "./polled-revocations.ts";
 import { RecentlyUsed } from "./recently-used.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RevokedSessions } from "./revoked-sessions.ts";
-import { type Checked, type Refused, splitToken } from "./token-rules.ts";
+import { type Checked, type Refused, readToken } from "./token-rules.ts";
 import { type Accepted, REFUSED_PROMISES, type Refusal, type Verdict } from "./verdict.ts";
 
 export type CheckResult = Checked | Refused;
@@ -47,7 +47,7 @@ export class VerifierCore {
     const { onDemand } = this.#deps;
     if (onDemand === undefined) return this.#verifyKnowing(token);
     // A text that cannot be a token does not cause a read of keys or revocations.
-    if (typeof token !== "string" || splitToken(token) === undefined) return this.#refuse("malformed", token);
+    if (typeof token !== "string" || readToken(token) === undefined) return this.#refuse("malformed", token);
     return onDemand.refresh()?.then(() => this.#verifyKnowing(token)) ?? this.#verifyKnowing(token);
   }
 

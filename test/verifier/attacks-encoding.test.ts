@@ -1,8 +1,8 @@
 /** Attacks that change the signature of a token or the encoding of its parts. */
 import { sign } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
+import { parseObject } from "../../src/platform/jws/strict-json.ts";
 import type { Refusal } from "../../src/verifier/index.ts";
-import { parseObject } from "../../src/verifier/strict-json.ts";
 import { claims, head, json, privateKey, raw, signed, token } from "../support/verifier/forge.ts";
 import { startTarget } from "../support/verifier/target.ts";
 

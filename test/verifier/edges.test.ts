@@ -126,9 +126,9 @@ test("a token that is refused again and again is verified once", async () => {
   const keys = await readKeySet();
   const key = keys.find(kid) as Key;
   let verified = 0;
-  const verifies: Key["verifies"] = (...given) => {
+  const verifies: Key["verifies"] = (jws) => {
     verified++;
-    return key.verifies(...given);
+    return key.verifies(jws);
   };
   const counted = { ...key, verifies };
   keys.find = () => counted;

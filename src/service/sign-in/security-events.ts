@@ -8,7 +8,7 @@ import type { ProviderSettings, Transmitter } from "../config/providers.ts";
 import type { EndedLogin } from "./backchannel-logout.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
-import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, isShort } from "./signed-token.ts";
+import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, isShort, MAX_TOKEN_LENGTH } from "./signed-token.ts";
 
 export const SECURITY_EVENTS = "/v1/auth/security-events";
 
@@ -33,7 +33,6 @@ export type AcceptEvent = (token: string, request: Request | undefined) => Promi
 
 type Members = Readonly<Record<string, unknown>>;
 
-const MAX_BYTES = 16_384;
 /** How old an event may be, in seconds: transmitters repeat what they could not deliver. */
 const MAX_AGE_SECONDS = 30 * 86_400;
 const TIMEOUT_MS = 5_000;
@@ -81,7 +80,7 @@ export function createAcceptEvent(deps: Deps): AcceptEvent {
 /** Returns the handler of pushed events. */
 export function createSecurityEvents(accept: AcceptEvent, deps: Deps & ReceiverDeps) {
   async function receive(request: Request): Promise<Received> {
-    const text = await readBody(request, MAX_BYTES);
+    const text = await readBody(request, MAX_TOKEN_LENGTH);
     const [mediaType = ""] = (request.headers["content-type"] ?? "").split(";");
     const isEvent = mediaType.trim().toLowerCase() === "application/secevent+jwt" && text !== undefined;
     const accepted = isEvent ? await accept(text, request) : refuse(deps, undefined, "invalid_request", "no_token");

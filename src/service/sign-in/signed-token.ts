@@ -1,5 +1,6 @@
 /** Verifies tokens that a provider or a transmitter has signed for this service. */
-import { createRemoteJWKSet, customFetch, decodeJwt, errors, type JWTPayload, jwtVerify } from "jose";
+import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from "jose";
+import { readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 
 export type TokenFailure =
@@ -17,6 +18,8 @@ const ALGORITHMS = [
 export const CLOCK_SKEW_SECONDS = 60;
 const TIMEOUT_MS = 5_000;
 const MAX_TEXT = 255;
+/** The length limit of a token, in characters. Most take about one thousand. */
+export const MAX_TOKEN_LENGTH = 16_384;
 
 export const invalid = (code: string): TokenFailure => ({ ok: false, reason: "invalid", code });
 
@@ -27,12 +30,17 @@ export const isShort = (value: unknown): value is string =>
 export function addressOf(
   token: string,
 ): { readonly issuer: string; readonly audience: readonly string[] } | undefined {
-  try {
-    const { iss = "", aud = [] } = decodeJwt(token);
-    return { issuer: iss, audience: Array.isArray(aud) ? aud : [aud] };
-  } catch {
-    return undefined;
-  }
+  const claims = read(token);
+  if (claims === undefined) return undefined;
+  const { iss, aud } = claims;
+  const audience = (Array.isArray(aud) ? aud : [aud]).filter((one) => typeof one === "string");
+  return { issuer: typeof iss === "string" ? iss : "", audience };
+}
+
+/** Returns the claims of a token that has the strict form, which jose does not require; undefined if it has not. */
+function read(token: string): Readonly<Record<string, unknown>> | undefined {
+  const jws = readCompactJws(token, MAX_TOKEN_LENGTH);
+  return jws && readHeader(jws) && readPayload(jws);
 }
 
 /**
@@ -59,6 +67,7 @@ export function createTokenVerifier(
     ...(typ !== undefined && { typ }),
   };
   return async (text: string): Promise<Verified | TokenFailure> => {
+    if (read(text) === undefined) return invalid("malformed");
     try {
       const { payload } = await jwtVerify(text, find, options);
       const { jti, iat } = payload;

@@ -1,10 +1,11 @@
+import { type CompactJws, readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
 import { KnownSignatures } from "../../verifier/known-signatures.ts";
-import { parseObject } from "../../verifier/strict-json.ts";
+import { isSignature } from "../../verifier/public-key.ts";
 import { authenticationClaims, RESERVED_CLAIMS, sessionMembers } from "../session/claims.ts";
 import { parseSessionId, type Session } from "../session/model.ts";
 import type { AccessTokens, AuthenticAccessToken, SessionStore } from "../session/ports.ts";
 import { earliest, later, secondsOf, toWallClock, wallMs } from "../session/time.ts";
-import { isSignature, isSigningAlg, type SignatureCheck, type Signer, TYP } from "./jws.ts";
+import { isSigningAlg, type SignatureCheck, type Signer, TYP } from "./jws.ts";
 import type { Entropy } from "./random.ts";
 import { FORGED, MALFORMED, UNKNOWN_KEY } from "./refresh-token.ts";
 
@@ -40,8 +41,6 @@ const CLAIMS_OF_SESSION = ["sct", "sv"];
 
 const WRONG_ISSUER = { ok: false, reason: "wrong_issuer" } as const;
 
-const SEGMENTS = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
-
 /** Signs and verifies access tokens (RFC 9068). A token never outlives its session. */
 export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
   const { keys, issuer, ttlMs, entropy, time } = options;
@@ -49,17 +48,12 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
   const signatures = new KnownSignatures<SignatureCheck>();
 
   function verifyAuthentic(text: string): AuthenticAccessToken {
-    if (text.length > MAX_LENGTH || !SEGMENTS.test(text)) return MALFORMED;
-    const dot = text.indexOf(".");
-    const end = text.lastIndexOf(".");
-    const signature = text.slice(end + 1);
-    if (!isSignature(signature)) return MALFORMED;
+    const jws = readCompactJws(text, MAX_LENGTH);
+    if (jws === undefined || !isSignature(jws.signature)) return MALFORMED;
     // The header is not parsed: it must be identical to the header that tokens of one of the keys have.
-    const header = text.slice(0, dot);
-    const check = keys.current.checks.get(header);
-    if (check === undefined) return rejectHeader(header);
-    if (!signatures.isValid(text, check, () => check(text.slice(0, end), signature))) return FORGED;
-    return readClaims(text.slice(dot + 1, end), issuer);
+    const check = keys.current.checks.get(jws.header);
+    if (check === undefined) return rejectHeader(jws);
+    return signatures.isValid(text, check, () => check(jws)) ? readClaims(jws, issuer) : FORGED;
   }
 
   function sign(payload: string): string {
@@ -122,14 +116,14 @@ function furtherClaims({ claims, authentication }: Session): string {
 }
 
 /** Returns why a token's header is refused, for the log: it names a key that is not in the ring (any more), or it is malformed. */
-function rejectHeader(segment: string): typeof UNKNOWN_KEY | typeof MALFORMED {
-  const header = parseSegment(segment);
+function rejectHeader(jws: CompactJws): typeof UNKNOWN_KEY | typeof MALFORMED {
+  const header = readHeader(jws);
   const ours = header?.typ === TYP && isSigningAlg(header.alg) && typeof header.kid === "string";
   return ours && Object.keys(header).length === 3 ? UNKNOWN_KEY : MALFORMED;
 }
 
-function readClaims(segment: string, issuer: string): AuthenticAccessToken {
-  const all = parseSegment(segment);
+function readClaims(jws: CompactJws, issuer: string): AuthenticAccessToken {
+  const all = readPayload(jws);
   if (all === undefined) return MALFORMED;
   const { iss, sub, aud, exp, iat, jti } = all;
   const sid = typeof all.sid === "string" ? parseSessionId(all.sid) : undefined;
@@ -146,9 +140,4 @@ function readClaims(segment: string, issuer: string): AuthenticAccessToken {
   if (!complete || sid === undefined) return MALFORMED;
   if (iss !== issuer) return WRONG_ISSUER;
   return { ok: true, claims: { sid, sub, aud: audiences as readonly string[], exp, jti, all } };
-}
-
-/** Parses a segment as the verifiers do: strictly, so that nobody reads a token differently. */
-function parseSegment(segment: string): Readonly<Record<string, unknown>> | undefined {
-  return parseObject(Buffer.from(segment, "base64url").toString());
 }

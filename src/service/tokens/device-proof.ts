@@ -1,5 +1,5 @@
 import { createPublicKey, hash, type KeyObject } from "node:crypto";
-import { readCompactJws } from "../../verifier/dpop/compact-jws.ts";
+import { readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
 import { readProofKey, thumbprintInput } from "../../verifier/dpop/proof-key.ts";
 import { importPublicKey, isSignedBy } from "../../verifier/dpop/verify-proof.ts";
 import { findKeyFault } from "../../verifier/public-key.ts";
@@ -18,22 +18,22 @@ const QUOTED = /^"([^"]*)"$/;
 /** Verifies a compact JWS under ES256 or RS256, bare or as a quoted string. The caller must check the challenge in it. */
 export function verifyDeviceProof(jwt: string, expected: DeviceProofExpectation): DeviceProofResult {
   const jws = readCompactJws(QUOTED.exec(jwt)?.[1] ?? jwt, MAX_LENGTH);
-  const header = jws?.readHeader();
+  const header = jws && readHeader(jws);
   if (jws === undefined || header === undefined) return refuse("malformed");
-  const found = readHeader(header, expected);
+  const found = findKey(header, expected);
   if (!found.ok) return found;
   const { key, object } = found.ready;
   if (!isSignedBy(object, key.algorithm, jws)) return refuse("forged");
   // Unknown claims are ignored (RFC 7519 §4). Browsers send no reliable time, so only the time in the challenge is checked.
-  const { jti } = jws.readPayload() ?? {};
+  const { jti } = readPayload(jws) ?? {};
   return typeof jti === "string" ? { ok: true, key, challenge: jti } : refuse("malformed");
 }
 
-type HeaderResult =
+type FoundKey =
   | { readonly ok: true; readonly ready: ReadyDeviceKey }
   | { readonly ok: false; readonly reason: DeviceProofRefusal };
 
-function readHeader(header: Readonly<Record<string, unknown>>, expected: DeviceProofExpectation): HeaderResult {
+function findKey(header: Readonly<Record<string, unknown>>, expected: DeviceProofExpectation): FoundKey {
   if (header.typ !== TYP) return refuse("wrong_type");
   const algorithm = header.alg;
   if (algorithm !== "ES256" && algorithm !== "RS256") return refuse("wrong_algorithm");

@@ -1,7 +1,7 @@
 /** The rules of a DPoP proof (RFC 9449 section 4.3), except its signature and its hashes, which each runtime checks itself. */
 
+import { type CompactJws, readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
 import type { KeyFault } from "../public-key.ts";
-import { type CompactJws, readCompactJws } from "./compact-jws.ts";
 import { PROOF_ALGORITHMS, type ProofAlgorithm, type ProofKey, readProofKey } from "./proof-key.ts";
 import { proofUrl } from "./proof-url.ts";
 
@@ -57,10 +57,8 @@ export type ProofExpectation = {
 type ReadProof = {
   readonly ok: true;
   readonly key: ProofKey;
-  /** The header segment as it was sent. It contains the key. */
-  readonly headerSegment: string;
-  readonly input: string;
-  readonly signature: Uint8Array<ArrayBuffer>;
+  /** It contains the key in its header. */
+  readonly jws: CompactJws;
   readonly jti: string;
   readonly ath: string | undefined;
 };
@@ -92,31 +90,30 @@ const isAlgorithm = (value: unknown): value is ProofAlgorithm =>
 /**
  * Reads a proof.
  * @param text the value of the `DPoP` header; several headers are joined with commas
- * @param knownKey returns the key of a header that was read earlier
+ * @param knownKey returns the key of a header segment that was read earlier
  */
 export function readProof(
   text: string,
   expected: ProofExpectation,
-  knownKey: (headerSegment: string) => ProofKey | undefined = () => undefined,
+  knownKey: (header: string) => ProofKey | undefined = () => undefined,
 ): ReadProof | ProofRefused {
   if (text.includes(",")) return refuseProof("proof_ambiguous");
   const jws = readCompactJws(text, MAX_LENGTH);
-  if (jws === undefined) return refuseProof("proof_malformed");
-  const { headerSegment, input, signature } = jws;
-  const key = knownKey(headerSegment) ?? readKey(jws);
+  if (jws === undefined || jws.payload === "") return refuseProof("proof_malformed");
+  const key = knownKey(jws.header) ?? readKey(jws);
   if (typeof key === "string") return refuseProof(key);
-  const claims = jws.readPayload();
+  const claims = readPayload(jws);
   if (claims === undefined) return refuseProof("proof_malformed");
   const { jti, ath } = claims;
   if (typeof jti !== "string" || jti === "" || jti.length > MAX_JTI_LENGTH) return refuseProof("proof_malformed");
   if (ath !== undefined && typeof ath !== "string") return refuseProof("proof_malformed");
   const fault = findFault(claims, expected);
   if (fault !== undefined) return refuseProof(fault);
-  return { ok: true, key, headerSegment, input, signature, jti, ath };
+  return { ok: true, key, jws, jti, ath };
 }
 
-function readKey({ readHeader }: CompactJws): ProofKey | ProofRefusal {
-  const header = readHeader();
+function readKey(jws: CompactJws): ProofKey | ProofRefusal {
+  const header = readHeader(jws);
   if (header === undefined) return "proof_malformed";
   const { typ, alg, jwk } = header;
   if (typ !== TYPE) return "proof_wrong_type";

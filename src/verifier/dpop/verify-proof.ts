@@ -1,4 +1,5 @@
 import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
+import type { CompactJws } from "../../platform/jws/compact-jws.ts";
 import { findKeyFault, type PublicMembers } from "../public-key.ts";
 import { RecentlyUsed } from "../recently-used.ts";
 import { PROOF_FAULTS, type ProofExpectation, type ProofResult, readProof, refuseProof } from "./proof.ts";
@@ -17,24 +18,25 @@ const known = new RecentlyUsed<KnownKey>(4096);
 /** A longer header is not remembered. The header with an RSA key of 4,096 bits is shorter. */
 const MAX_HEADER_LENGTH = 1024;
 
-type Signed = { readonly input: string; readonly signature: Uint8Array };
+/** What is signed, and the signature, as r ‖ s under ES256 (RFC 7518 section 3.4). */
+export type Signed = Pick<CompactJws, "input" | "signature">;
 
 /** Verifies a DPoP proof within one turn of the event loop. The caller must check whether the proof is presented for the first time. */
 export function verifyProof(text: string, expected: ProofExpectation): ProofResult {
   const read = readProof(text, expected, (header) => known.get(header)?.key);
   if (!read.ok) return read;
-  const { key, headerSegment, jti, ath } = read;
+  const { key, jws, jti, ath } = read;
   const { accessToken } = expected;
   if (accessToken !== undefined && ath !== sha256(accessToken)) return refuseProof("proof_wrong_token");
-  const recent = known.get(headerSegment);
+  const recent = known.get(jws.header);
   const fault = recent === undefined ? findKeyFault(key.members) : undefined;
   if (fault !== undefined) return refuseProof(PROOF_FAULTS[fault]);
   const object = recent?.object ?? importPublicKey(key.members);
   if (object === undefined) return refuseProof("proof_bad_key");
-  if (!isSignedBy(object, key.algorithm, read)) return refuseProof("proof_forged");
+  if (!isSignedBy(object, key.algorithm, jws)) return refuseProof("proof_forged");
   const thumbprint = recent?.thumbprint ?? sha256(thumbprintInput(key));
-  if (recent === undefined && headerSegment.length <= MAX_HEADER_LENGTH) {
-    known.set(headerSegment, { key, object, thumbprint });
+  if (recent === undefined && jws.header.length <= MAX_HEADER_LENGTH) {
+    known.set(jws.header, { key, object, thumbprint });
   }
   return { ok: true, thumbprint, id: sha256(`${thumbprint}.${jti}`) };
 }
@@ -49,8 +51,7 @@ export function importPublicKey(members: PublicMembers): KeyObject | undefined {
 }
 
 export function isSignedBy(key: KeyObject, algorithm: ProofAlgorithm, { input, signature }: Signed): boolean {
-  const options = { key, dsaEncoding: "ieee-p1363" } as const; // The signature is r ‖ s (RFC 7518 section 3.4).
-  return verify(DIGESTS[algorithm], Buffer.from(input, "latin1"), options, signature);
+  return verify(DIGESTS[algorithm], Buffer.from(input, "latin1"), { key, dsaEncoding: "ieee-p1363" }, signature);
 }
 
 function sha256(text: string): string {

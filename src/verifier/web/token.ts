@@ -1,4 +1,6 @@
 import { importJWK } from "jose";
+import type { CompactJws } from "../../platform/jws/compact-jws.ts";
+import { decodeText } from "../../platform/jws/segment.ts";
 import { type Algorithm, type PublishedKey, readJwk } from "../jwk.ts";
 import type { KeySet } from "../key-set.ts";
 import {
@@ -6,12 +8,10 @@ import {
   checkClaims,
   type Expectations,
   findKey,
-  isSignature,
   type Refused,
+  readToken,
   refuse,
-  splitToken,
 } from "../token-rules.ts";
-import { decodeBytes, decodeText } from "./segment.ts";
 
 const encoder = new TextEncoder();
 
@@ -23,7 +23,7 @@ const ALGORITHMS = {
 
 /** A key with which the WebCrypto of the runtime verifies. */
 export type Key = Omit<PublishedKey, "verifies"> & {
-  readonly verifies: (input: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>) => Promise<boolean>;
+  readonly verifies: (jws: CompactJws) => Promise<boolean>;
 };
 
 /**
@@ -36,8 +36,8 @@ export async function importKey(jwk: unknown): Promise<Key | undefined> {
   const { kid, alg, members } = read;
   const key = await importJWK(members as Parameters<typeof importJWK>[0], alg).catch(ignoreBadKey);
   if (key === undefined || key instanceof Uint8Array) return undefined;
-  const verifies: Key["verifies"] = (input, signature) =>
-    crypto.subtle.verify(ALGORITHMS[alg], key as CryptoKey, signature, input);
+  const verifies: Key["verifies"] = ({ input, signature }) =>
+    crypto.subtle.verify(ALGORITHMS[alg], key as CryptoKey, signature, encoder.encode(input));
   return { kid, alg, material: JSON.stringify(members), withdrawn: false, verifies };
 }
 
@@ -49,15 +49,12 @@ function ignoreBadKey(error: unknown): undefined {
 
 /** Checks a token like `checkToken` for Node (src/verifier/token.ts), but with the WebCrypto of the runtime. */
 export async function checkToken(token: string, keys: KeySet<Key>, expected: Expectations): Promise<Checked | Refused> {
-  const parts = splitToken(token);
-  if (parts === undefined) return refuse("malformed");
-  const payload = decodeText(token.slice(parts.dot + 1, parts.end));
-  const signature = decodeBytes(token.slice(parts.end + 1));
-  if (payload === undefined || signature === undefined || !isSignature(signature.length)) return refuse("malformed");
-  const found = findKey(decodeText(token.slice(0, parts.dot)), keys);
+  const jws = readToken(token);
+  const payload = jws && decodeText(jws.payload);
+  if (jws === undefined || payload === undefined) return refuse("malformed");
+  const found = findKey(jws, keys);
   if (!found.ok) return found;
-  const input = encoder.encode(token.slice(0, parts.end));
-  if (!(await found.key.verifies(input, signature))) return refuse("forged");
+  if (!(await found.key.verifies(jws))) return refuse("forged");
   // The key may have been withdrawn while the signature was verified. The second check then no longer finds the key.
   return found.key.withdrawn ? checkToken(token, keys, expected) : checkClaims(payload, found.key, expected);
 }

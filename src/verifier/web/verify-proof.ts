@@ -13,14 +13,15 @@ const encoder = new TextEncoder();
 export async function verifyProof(text: string, expected: ProofExpectation): Promise<ProofResult> {
   const read = readProof(text, expected);
   if (!read.ok) return read;
-  const { key, input, signature, jti, ath } = read;
+  const { key, jws, jti, ath } = read;
   const { accessToken } = expected;
   if (accessToken !== undefined && ath !== (await sha256(accessToken))) return refuseProof("proof_wrong_token");
   const fault = findKeyFault(key.members);
   if (fault !== undefined) return refuseProof(PROOF_FAULTS[fault]);
   const imported = await importProofKey(key);
   if (imported === undefined) return refuseProof("proof_bad_key");
-  const isAuthentic = await crypto.subtle.verify(ALGORITHMS[key.algorithm], imported, signature, encoder.encode(input));
+  const input = encoder.encode(jws.input);
+  const isAuthentic = await crypto.subtle.verify(ALGORITHMS[key.algorithm], imported, jws.signature, input);
   if (!isAuthentic) return refuseProof("proof_forged");
   const thumbprint = await sha256(thumbprintInput(key));
   return { ok: true, thumbprint, id: await sha256(`${thumbprint}.${jti}`) };

@@ -74,7 +74,7 @@ test("every line of a command shows what would control a terminal or turn its te
 test("JSON shows direction marks by its own escapes, and means the same", async () => {
   const claims = { sub: "al\u202eice\u2069", name: "a\u200fb" };
   const segment = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const token = `${segment({ alg: "none" })}.${segment(claims)}.x`;
+  const token = `${segment({ alg: "none" })}.${segment(claims)}.xw`;
   const { out, err } = await command(["token", "inspect", "--json"], { input: token });
   expect(err).toBe("");
   expect(out).toContain("al\\u202eice\\u2069");

@@ -466,9 +466,9 @@ describe("a token that is presented again", () => {
     let checked = 0;
     const count =
       (check: SignatureCheck): SignatureCheck =>
-      (input, signature) => {
+      (signed) => {
         checked++;
-        return check(input, signature);
+        return check(signed);
       };
     const countedKeys = (from: typeof ring.current) => ({
       ...from,

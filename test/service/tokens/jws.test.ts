@@ -1,6 +1,6 @@
 import { generateKeyPairSync, verify } from "node:crypto";
 import { expect, test } from "vitest";
-import { createSigner, isSignature } from "../../../src/service/tokens/jws.ts";
+import { createSigner } from "../../../src/service/tokens/jws.ts";
 import { createClaimsSigner } from "../../../src/service/tokens/signed-claims.ts";
 import { someKeys } from "../../support/tokens.ts";
 
@@ -14,14 +14,6 @@ test.each([
   expect(verify(digest, Buffer.from("text"), key, signature)).toBe(true);
 });
 
-test("a signature has one encoding, whatever its length", () => {
-  // 64 bytes of ES256 and EdDSA, and 256 of RS256 with a key of 2,048 bits: the last character has four spare bits.
-  for (const rest of [85, 341]) {
-    expect(isSignature(`${"A".repeat(rest)}A`)).toBe(true);
-    expect(isSignature(`${"A".repeat(rest)}B`)).toBe(false);
-  }
-});
-
 test("claims of another type are signed by the current key, under a header that no access token has", () => {
   const keys = someKeys();
   const token = createClaimsSigner({ current: keys.current })("secevent+jwt", { iss: "https://auth.example", n: 1 });
@@ -30,5 +22,5 @@ test("claims of another type are signed by the current key, under a header that 
   expect(text(header)).toEqual({ typ: "secevent+jwt", alg: "ES256", kid: keys.current.signing.kid });
   expect(text(payload)).toEqual({ iss: "https://auth.example", n: 1 });
   const check = [...keys.current.checks.values()][0];
-  expect(check?.(`${header}.${payload}`, signature)).toBe(true);
+  expect(check?.({ input: `${header}.${payload}`, signature: Buffer.from(signature, "base64url") })).toBe(true);
 });

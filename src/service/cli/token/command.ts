@@ -1,9 +1,13 @@
 import type { Command } from "commander";
+import { readCompactJws, readHeader, readPayload } from "../../../platform/jws/compact-jws.ts";
 import { addConnectionOptions, CONNECTION_HELP } from "../admin-api/options.ts";
 import { CommandError, type Context, EXIT_CODES } from "../context.ts";
 import { readToken } from "../input.ts";
 import { fields } from "../output/text.ts";
 import { moment } from "../output/times.ts";
+
+/** The greatest length of a token, in characters, as for verifiers. */
+const MAX_LENGTH = 16_384;
 
 const INPUT_HELP = "The token is read from --file, else from the variable TOKEN, else from standard input.";
 
@@ -34,7 +38,6 @@ Exit codes: 0 accepted, 1 not accepted or failed, 2 wrong usage, 3 the service d
 }
 
 type Options = { readonly file?: string; readonly json?: boolean };
-type Claims = Readonly<Record<string, unknown>>;
 
 /** Shows the contents of a token. Nothing is verified. */
 async function inspectToken({ env, print, note }: Context, { file, json }: Options): Promise<void> {
@@ -51,21 +54,11 @@ async function inspectToken({ env, print, note }: Context, { file, json }: Optio
   note("not verified: `session-service token verify` does that");
 }
 
-/** Decodes the header and the claims of a JWT. */
+/** Returns the header and the claims of a JWT that has the form which verifiers require. */
 function accessToken(token: string) {
-  const [header, claims, signature, ...more] = token.split(".");
-  if (signature === undefined || more.length > 0) return undefined;
-  const [head, body] = [jsonOf(header), jsonOf(claims)];
-  return head && body && { kind: "access token (JWT)", header: head, claims: body };
-}
-
-function jsonOf(part = ""): Claims | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, "base64url").toString());
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Claims) : undefined;
-  } catch {
-    return undefined;
-  }
+  const jws = readCompactJws(token, MAX_LENGTH);
+  const [header, claims] = jws === undefined ? [] : [readHeader(jws), readPayload(jws)];
+  return header && claims && { kind: "access token (JWT)", header, claims };
 }
 
 async function refreshToken(token: string) {
