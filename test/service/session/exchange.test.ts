@@ -11,6 +11,7 @@ import {
   type SessionStore,
   StoreUnavailable,
 } from "../../../src/service/session/ports.ts";
+import { toWallClock } from "../../../src/service/session/time.ts";
 import { createAccessTokens } from "../../../src/service/tokens/access-token.ts";
 import { REQUESTER } from "../../support/session/scripted.ts";
 import { type Backend, embeddedBackend } from "../../support/store/backends.ts";
@@ -53,6 +54,11 @@ async function logIn(subject: string, more: Partial<NewSession> = {}): Promise<A
   const wanted = newSession(subject, { audience: AUDIENCES, claims: JSON.stringify(CLAIMS), ...more });
   const { session } = await store.create(wanted, nonce(), 100);
   return read(tokens.issue(session, store.now(session.sid)).token);
+}
+
+/** Returns the time by which tokens expire. */
+function wallNow(): number {
+  return toWallClock(backend.now(), store.shiftMs());
 }
 
 function read(token: string): AccessClaims {
@@ -136,7 +142,7 @@ test("a narrower token does not get back what the session has", async () => {
 
 test("the life of the new token is bounded by the policy, the exchanged token and the session", async () => {
   const subject = await logIn("alice");
-  const now = Math.floor(backend.now() / 1000);
+  const now = Math.floor(wallNow() / 1000);
   expect((await narrowed({ subject }, { maxLifetimeMs: 30_000 })).exp - now).toBeLessThanOrEqual(30);
   expect((await narrowed({ subject }, { maxLifetimeMs: 3_600_000 })).exp).toBe(subject.exp);
   const short = await logIn("alice", { absoluteLifetimeMs: 20_000 });
@@ -269,7 +275,7 @@ test("no chain of exchanges gains an audience, a claim, life or another session"
       let before = await logIn("alice");
       for (const { policy, audiences, hasActor, proof, passMs } of steps) {
         await backend.advance(passMs);
-        const now = backend.now();
+        const now = wallNow();
         if (now >= before.exp * 1000) return;
         const given = { subject: before, audiences, proof, ...(hasActor && { actor }) };
         const subjectTokenAudiences = [...AUDIENCES, "extra"];

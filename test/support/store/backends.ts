@@ -14,7 +14,9 @@ import { TAGS, tagOfSubject } from "../../../src/service/store/redis/partitions.
 import { loadScripts } from "../../../src/service/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/service/store/redis/store.ts";
 import { startRedis, startRedisCluster } from "../redis.ts";
+import { expectSoundFile } from "./file-rows.ts";
 import { untilReached } from "./reached.ts";
+import { expectSoundKeys } from "./redis-keys.ts";
 import { MARKER_LIFE, nonce, REUSE_INTERVAL } from "./sessions.ts";
 
 export type Backend = {
@@ -50,12 +52,14 @@ export function redisOptions(url: string, more: Partial<RedisStoreOptions> = {})
 
 export async function embeddedBackend(): Promise<Backend> {
   const directory = mkdtempSync(join(tmpdir(), "store-"));
+  const path = join(directory, "sessions.db");
   let now = Date.now();
+  let shiftMs = 0;
   const stores: StoreWithSignals[] = [];
   const open = () => {
     const store = createEmbeddedStore({
-      path: join(directory, "sessions.db"),
-      clock: () => wallMs(now),
+      path,
+      clock: () => wallMs(now + shiftMs),
       steady: () => now,
       reuseIntervalMs: REUSE_INTERVAL,
       markerLifeMs: MARKER_LIFE,
@@ -63,6 +67,9 @@ export async function embeddedBackend(): Promise<Backend> {
     stores.push(store);
     return store;
   };
+  const first = open();
+  shiftMs = SHIFT_MS;
+  await first.ping();
   return {
     open: async () => open(),
     now: () => storeMs(now),
@@ -91,6 +98,7 @@ export async function embeddedBackend(): Promise<Backend> {
     },
     hintsAcrossInstances: "empty",
     async stop() {
+      expectSoundFile(path);
       await Promise.all(stores.map((store) => store.close()));
       rmSync(directory, { recursive: true });
     },
@@ -117,15 +125,19 @@ export const NEVER_MS = 2 ** 31 - 1;
 /** How far the clock of a test is ahead of the real one, in ms. */
 const AHEAD_MS = 48 * 3_600_000;
 
+/** How far the clock of Redis, or the wall clock, is ahead of the store's time, in ms. A value of the wrong scale fails a test. */
+const SHIFT_MS = 3_600_000;
+
 async function onRedis(url: string, stopServers: () => Promise<void>): Promise<Backend> {
   const { kind, nodes } = target(url);
   const admin = kind === "cluster" ? new Cluster([...nodes]) : new Redis(nodes[0]);
   let now = Date.now() + AHEAD_MS;
-  const setClock = () => Promise.all(TAGS.map((tag) => admin.set(`${tag}clock`, now)));
+  const setClock = () => Promise.all(TAGS.map((tag) => admin.set(`${tag}clock`, now + SHIFT_MS)));
   await setClock();
+  await Promise.all(TAGS.map((tag) => admin.set(`${tag}c`, `${SHIFT_MS} ${now + SHIFT_MS}`)));
   const stores: StoreWithSignals[] = [];
   const scripts = loadScripts(MOVABLE_CLOCK);
-  const anyTime = [0, Number.MAX_SAFE_INTEGER, 0];
+  const anyTime = [0, Number.MAX_SAFE_INTEGER, SHIFT_MS];
   return {
     async beginEndAll(user, reason, { except = "", origin } = {}) {
       const args = [user, reason, MARKER_LIFE, except, "", nonce(), noteOf(origin), ...anyTime];
@@ -153,6 +165,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
     },
     hintsAcrossInstances: "entries",
     async stop() {
+      await expectSoundKeys(admin, storeMs(now), SHIFT_MS);
       await Promise.all(stores.map((store) => store.close()));
       admin.disconnect();
       await stopServers();

@@ -26,6 +26,7 @@ if record and #ARGV > 8 and string.byte(record) % 4 > 1 and string.byte(record, 
   end
 end
 local subject = record and subject_of(record) or ARGV[5]
+local stored = record or redis.call('GET', partition .. 's' .. sid) -- of a session that has expired
 close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]), (record or subject ~= '') and ARGV[4] or '', subject)
-if record then unindex(partition, sid, record) end
+if stored then unindex(partition, sid, stored) end
 return record and 'ended' .. names_of(record) or 'marked'
