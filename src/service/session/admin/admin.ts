@@ -5,7 +5,7 @@ import { originOf } from "../events/due-lines.ts";
 import type { Authentication, SessionId } from "../model.ts";
 import type { ElevateOutcome, SessionStore } from "../ports.ts";
 import type { StoreMs } from "../time.ts";
-import { takeUpdate } from "./update.ts";
+import { withinUpdateLimit } from "./update.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
@@ -50,15 +50,14 @@ export async function revokeAll(
 
 /** Records a later authentication of a session's user. @param refresh whether access tokens from before are stale from now on */
 export async function elevate(
-  deps: Deps<"elevate"> & Parameters<typeof takeUpdate>[0],
+  deps: Deps<"elevate"> & Parameters<typeof withinUpdateLimit>[0],
   sid: SessionId,
   authentication: Authentication,
   refresh: boolean,
   requester: Requester,
 ): Promise<ElevateOutcome | Limited> {
-  const limited = refresh ? takeUpdate(deps, sid, requester) : undefined;
-  if (limited !== undefined) return limited;
-  const result = await deps.store.elevate(sid, authentication, refresh);
+  const step = () => deps.store.elevate(sid, authentication, refresh);
+  const result = await (refresh ? withinUpdateLimit(deps, sid, requester, step) : step());
   if (result.ok) {
     const { methods, contextClass } = authentication;
     const accessTokens = refresh ? { accessTokens: "refresh" as const } : {};

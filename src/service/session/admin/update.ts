@@ -13,17 +13,13 @@ type Deps<Verb extends keyof SessionStore> = {
 
 /** Updates a session. If the values are the same as before, nothing changes, and nothing is recorded. */
 export async function update(
-  { store, audit, updateLimit }: Deps<"update">,
+  deps: Deps<"update">,
   sid: SessionId,
   change: SessionChange,
   requester: Requester,
 ): Promise<UpdateOutcome | Limited> {
-  const limited = takeUpdate({ audit, updateLimit }, sid, requester);
-  if (limited !== undefined) return limited;
-  const updated = await store.update(sid, change).catch((error: unknown) => {
-    updateLimit.giveBack(sid);
-    throw error;
-  });
+  const { store, audit } = deps;
+  const updated = await withinUpdateLimit(deps, sid, requester, () => store.update(sid, change));
   if (updated.ok && updated.isChanged) {
     const { version = 0 } = updated.session;
     const names = namesOf(updated.session);
@@ -33,16 +29,22 @@ export async function update(
   return updated;
 }
 
-/** Counts an update of a session. Returns undefined within the limit. */
-export function takeUpdate(
+/** Updates a session within its limit. If the store did not respond, the attempt does not count. */
+export async function withinUpdateLimit<T>(
   { audit, updateLimit }: Pick<Deps<never>, "audit" | "updateLimit">,
   sid: SessionId,
   requester: Requester,
-): Limited | undefined {
+  step: () => Promise<T>,
+): Promise<T | Limited> {
   const retryAfterMs = updateLimit.take(sid);
-  if (retryAfterMs === undefined) return undefined;
-  audit({ event: "rate_limited", limit: "update", sid }, requester);
-  return { ok: false, reason: "rate_limited", limit: "update", retryAfterMs };
+  if (retryAfterMs !== undefined) {
+    audit({ event: "rate_limited", limit: "update", sid }, requester);
+    return { ok: false, reason: "rate_limited", limit: "update", retryAfterMs };
+  }
+  return step().catch((error: unknown) => {
+    updateLimit.giveBack(sid);
+    throw error;
+  });
 }
 
 function fieldsOf({ claims, audience }: SessionChange) {
