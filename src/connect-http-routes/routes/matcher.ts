@@ -1,5 +1,5 @@
 import { type MultiSegmentDecoding, type Route, type RouteTable, routeName } from "./model.ts";
-import { type Found, type Path, PathTree, parsePath, segmentEnds, UNDECIDED } from "./path-tree.ts";
+import { type Found, type Path, PathTree, parsePath } from "./path-tree.ts";
 import { decodeAll, decodeExceptReserved, decodeExceptSlash, MalformedEscape } from "./percent.ts";
 import { shapeOf } from "./rules.ts";
 
@@ -70,22 +70,10 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
   const decodeMulti = (raw: string, route: Route) => (decoders.get(route) ?? DECODERS[decoding])(raw);
 
   const methods = [...trees.keys()];
-  const allTrees = [...trees.values()];
 
   function search(method: string, path: Path): Match | undefined {
     const found = trees.get(method)?.find(path);
     return found && bind(found, path, decodeMulti);
-  }
-
-  /** Returns the match of a path without escapes. Returns UNDECIDED if several templates may match it. */
-  function matchDirectly(method: string, path: string): Match | typeof UNDECIDED {
-    const tree = trees.get(method);
-    const own = tree?.findDirectly(path);
-    if (own === UNDECIDED) return own;
-    if (own !== undefined) return bindSegments(own, path);
-    // Other methods matter only for HEAD, for routes with `*` and for `Allow`. The full search handles these rare requests.
-    for (const other of allTrees) if (other !== tree && other.findDirectly(path) !== undefined) return UNDECIDED;
-    return NO_ROUTE;
   }
 
   return {
@@ -93,10 +81,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
       const here = exact.get(rawPath);
       if (here !== undefined) for (const route of here) if (route.method === method) return route.match;
       if (rawPath.charCodeAt(0) !== SLASH) return NO_ROUTE;
-      const escaped = rawPath.includes("%");
-      const direct = escaped ? UNDECIDED : matchDirectly(method, rawPath);
-      if (direct !== UNDECIDED) return direct;
-      const path = parsePath(rawPath, escaped);
+      const path = parsePath(rawPath);
       if (path === undefined) return NO_ROUTE;
       const found =
         search(method, path) ??
@@ -126,16 +111,6 @@ function exactPath(route: Route): string | undefined {
 function literalBindings({ segments, variables }: Route): readonly Binding[] {
   if (variables.length === 0) return NO_BINDINGS;
   return variables.map(({ field, start, end }) => ({ field, value: segments.slice(start, end).join("/") }));
-}
-
-/** Binds the variables of the route that `findDirectly` has just found. */
-function bindSegments(route: Route, path: string): Match {
-  if (route.variables.length === 0) return { kind: "route", route, bindings: NO_BINDINGS };
-  const bindings = route.variables.map(({ field, start, end }) => {
-    const from = start === 0 ? 1 : (segmentEnds[start - 1] ?? 0) + 1;
-    return { field, value: path.slice(from, segmentEnds[end - 1]) };
-  });
-  return { kind: "route", route, bindings };
 }
 
 function bind(

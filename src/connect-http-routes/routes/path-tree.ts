@@ -1,4 +1,3 @@
-import { LiteralTable } from "./literal-table.ts";
 import type { Route } from "./model.ts";
 import { decodeAll } from "./percent.ts";
 
@@ -14,11 +13,8 @@ export interface Path {
   readonly colon: boolean;
 }
 
-/**
- * Splits a path; undefined if a segment is empty (as after a trailing slash), which no route matches.
- * @param escaped whether it has escapes
- */
-export function parsePath(path: string, escaped: boolean): Path | undefined {
+/** Splits a path; undefined if a segment is empty (as after a trailing slash), which no route matches. */
+export function parsePath(path: string): Path | undefined {
   const raw: string[] = [];
   const { length } = path;
   let [start, last] = [1, 1];
@@ -31,6 +27,7 @@ export function parsePath(path: string, escaped: boolean): Path | undefined {
     start = end + 1;
   }
   if (start === length && start > 1) return undefined;
+  const escaped = path.includes("%");
   const decoded = escaped ? raw.map(decodeOrNothing) : raw;
   return { raw, decoded, escaped, colon: path.indexOf(":", last) !== -1 };
 }
@@ -38,15 +35,13 @@ export function parsePath(path: string, escaped: boolean): Path | undefined {
 /** A node of the template tree: it holds the segments that may follow. */
 class Node {
   /** The next nodes, by decoded literal. */
-  readonly literals = new LiteralTable<Node>();
+  readonly literals = new Map<string, Node>();
   star: Node | undefined;
   doubleStar: Node | undefined;
   /** The routes that end at this node: one without a verb, and others by their decoded verb. */
   end: Route | undefined;
   readonly verbs = new Map<string, Route>();
 }
-
-const newNode = (): Node => new Node();
 
 export interface Found {
   readonly route: Route;
@@ -61,16 +56,18 @@ export class PathTree {
   readonly #verbs = new Set<string>();
   /** The maximum length of a verb in a request, in characters: each byte may be percent-encoded. */
   #longestVerb = 0;
-  /** Whether a literal contains a colon, or a verb a colon or a slash. Then it is uncertain which colon of a path starts a verb. */
-  #hasUnusualVerbs = false;
 
   insert(route: Route): void {
-    if (/:|%3A/i.test(route.segments.join("/")) || /[:/]|%3A|%2F/i.test(route.verb)) this.#hasUnusualVerbs = true;
     let node = this.#root;
     for (const segment of route.segments) {
       if (segment === "*") node = node.star ??= new Node();
       else if (segment === "**") node = node.doubleStar ??= new Node();
-      else node = node.literals.add(decodeAll(segment), newNode);
+      else {
+        const literal = decodeAll(segment);
+        const next = node.literals.get(literal) ?? new Node();
+        node.literals.set(literal, next);
+        node = next;
+      }
     }
     const verb = decodeAll(route.verb);
     if (verb === "") node.end = route;
@@ -79,16 +76,6 @@ export class PathTree {
       this.#verbs.add(verb);
     }
     this.#longestVerb = Math.max(this.#longestVerb, route.verb.length * 3);
-  }
-
-  /** Returns the route of a path, with a leading slash and without escapes, if it can be found without backtracking. */
-  findDirectly(path: string): Route | undefined | typeof UNDECIDED {
-    const colon = this.#verbs.size === 0 ? -1 : path.lastIndexOf(":");
-    if (colon === -1) return follow(this.#root, path, path.length, "");
-    const verb = path.slice(colon + 1);
-    // The colon may belong to a longer verb, to a literal, or to the value of a wildcard, so `find` decides.
-    if (this.#hasUnusualVerbs || !this.#verbs.has(verb)) return UNDECIDED;
-    return follow(this.#root, path, colon, verb) ?? UNDECIDED;
   }
 
   /**
@@ -177,36 +164,6 @@ function endsInLiteral({ segments }: Route): boolean {
 
 function literalChild(node: Node, decoded: string | undefined): Node | undefined {
   return decoded === undefined ? undefined : node.literals.get(decoded);
-}
-
-/** The path has a verb, or several branches of the tree may match it, so `find` must decide. */
-export const UNDECIDED: unique symbol = Symbol("undecided");
-
-/**
- * The ends of the segments in the path for which `findDirectly` has last found a route. Matches are synchronous, so all share one array.
- */
-export const segmentEnds: number[] = [];
-
-/** Walks down the tree along a path without escapes, up to `length`, while only one branch can match. */
-function follow(root: Node, path: string, length: number, verb: string): Route | undefined | typeof UNDECIDED {
-  let node = root;
-  let start = 1;
-  let count = 0;
-  if (length === 1) return endOf(root, verb) ?? (root.doubleStar && UNDECIDED);
-  for (;;) {
-    if (node.doubleStar !== undefined) return UNDECIDED;
-    const slash = path.indexOf("/", start);
-    const end = slash === -1 ? length : slash;
-    if (end === start) return undefined;
-    segmentEnds[count++] = end;
-    const literal = node.literals.find(path, start, end);
-    if (literal !== undefined && node.star !== undefined) return UNDECIDED;
-    const next = literal ?? node.star;
-    if (next === undefined) return undefined;
-    if (slash === -1) return endOf(next, verb) ?? (next.doubleStar && UNDECIDED);
-    node = next;
-    start = end + 1;
-  }
 }
 
 /** Decodes a segment for comparison. A segment with malformed escapes gives undefined, which equals no literal. */
