@@ -2,20 +2,20 @@
 import { isNetwork, isProxyIn } from "../platform/net/proxy-trust.ts";
 
 /** The files of a certificate and of its key, in PEM. */
-export interface CertificatePaths {
+type CertificatePaths = {
   readonly cert: string;
   readonly key: string;
-}
+};
 
 /** The collector that receives the spans, and how many of them. */
-export interface OtlpArguments {
+type OtlpArguments = {
   readonly url: string;
   /** The file of the headers of exports, which may hold a credential. */
   readonly headersFile: string | undefined;
   /** Which share of the traces that begin here is recorded, from 0 to 1. */
   readonly ratio: number;
   readonly tracesPerSecond: number;
-}
+};
 
 type OtlpValues = {
   readonly [name in "otlp-endpoint" | "otlp-headers" | "trace-ratio" | "trace-limit"]?: string | undefined;

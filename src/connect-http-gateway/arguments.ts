@@ -1,63 +1,6 @@
-import type { JsonWriteOptions } from "@bufbuild/protobuf";
 import type { BoundsOptions, TableOptions } from "connect-http-routes";
-import {
-  addressOf,
-  type CertificatePaths,
-  filePair,
-  integer,
-  type OtlpArguments,
-  oneOf,
-  originsOf,
-  otlpOf,
-  trustOf,
-  upstreamsOf,
-} from "./argument-values.ts";
+import { addressOf, filePair, integer, oneOf, originsOf, otlpOf, trustOf, upstreamsOf } from "./argument-values.ts";
 import { readOptions } from "./read-options.ts";
-
-export interface GatewayArguments {
-  /** The URLs of the upstream servers. All of them have the same path. */
-  readonly upstreams: readonly [string, ...string[]];
-  readonly upstreamConnections: number;
-  readonly descriptors: string | undefined;
-  readonly serviceConfig: string | undefined;
-  readonly services: readonly string[];
-  readonly autoRoutes: boolean;
-  readonly tables: TableOptions;
-  readonly json: Pick<JsonWriteOptions, "alwaysEmitImplicit" | "useProtoFieldName" | "enumAsInteger">;
-  readonly protobuf: boolean;
-  readonly protocol: "grpc" | "grpc-web" | "connect";
-  readonly upstreamHttp: "1.1" | "2";
-  readonly host: string;
-  readonly port: number;
-  readonly tls: CertificatePaths | undefined;
-  readonly upstreamCa: string | undefined;
-  /** The certificate with which the gateway identifies itself to the upstream. */
-  readonly upstreamClient: CertificatePaths | undefined;
-  readonly timeoutMs: number;
-  readonly maxTimeoutMs: number;
-  readonly maxBodyBytes: number;
-  readonly bounds: Required<BoundsOptions>;
-  readonly maxConnections: number;
-  readonly pingIntervalMs: number;
-  readonly retries: number;
-  /** Whether `X-Forwarded-*` is trusted, for all requests or by the address that a request comes from. */
-  readonly trustForwarded: boolean | ((address: string) => boolean);
-  /** The other origins whose pages may send requests that change something; false: all, because no browser's credential counts. */
-  readonly origins: readonly string[] | false;
-  /** What pages of `origins` may read; undefined if they may read nothing. */
-  readonly cors: { readonly exposed: readonly string[] } | undefined;
-  readonly metrics: { readonly host: string; readonly port: number; readonly hosts: readonly string[] } | undefined;
-  /** The export of spans; undefined if there is none. */
-  readonly otlp: OtlpArguments | undefined;
-  readonly livePath: string;
-  readonly readyPath: string;
-  readonly heartbeatMs: number;
-  readonly ndjsonHeartbeats: boolean;
-  readonly problemDetails: boolean;
-  readonly drainMs: number;
-  readonly log: "all" | "errors" | "none";
-  readonly logRate: number;
-}
 
 const TEXT = { type: "string" } as const;
 const FLAG = { type: "boolean", default: false } as const;
@@ -122,8 +65,10 @@ const OPTIONS = {
   "log-rate": { ...TEXT, default: "1000" },
 } as const;
 
+export type GatewayArguments = Readonly<ReturnType<typeof parseArguments>>;
+
 /** @throws Error with a text for the user */
-export function parseArguments(args: readonly string[]): GatewayArguments {
+export function parseArguments(args: readonly string[]) {
   const values = readOptions(args, OPTIONS);
   if ((values.descriptors === undefined) !== values.reflection) {
     throw new Error("give either --descriptors or --reflection");
@@ -135,6 +80,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
   const upstreams = upstreamsOf(values.upstream);
   if (upstreams.length > 1 && upstreamHttp !== "2") throw new Error("--upstream-http: several upstreams need HTTP/2");
   return {
+    /** The URLs of the upstream servers. All of them have the same path. */
     upstreams,
     upstreamConnections: integer("upstream-connections", values["upstream-connections"], 1),
     descriptors: values.descriptors,
@@ -150,7 +96,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
       grpcMetadata: values["grpc-metadata"],
       ...(values["any-update-mask"] && { inferUpdateMask: "any-name" }),
       ...(values["unescape-all"] && { multiSegmentDecoding: "all" }),
-    },
+    } satisfies TableOptions,
     json: {
       alwaysEmitImplicit: values["unset-fields"],
       useProtoFieldName: values["proto-names"],
@@ -161,6 +107,7 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
     upstreamHttp,
     ...addressOf(values.listen),
     tls: filePair("tls", values["tls-cert"], values["tls-key"]),
+    /** The authorities of the upstream, and the certificate with which the gateway identifies itself to it. */
     ...upstreamTlsOf(upstreams, values),
     timeoutMs: integer("timeout-ms", values["timeout-ms"], 1),
     maxTimeoutMs: integer("max-timeout-ms", values["max-timeout-ms"], 1),
@@ -169,12 +116,15 @@ export function parseArguments(args: readonly string[]): GatewayArguments {
       maxPendingBodyBytes: integer("max-pending-bytes", values["max-pending-bytes"], 1),
       bodyTimeoutMs: integer("body-timeout-ms", values["body-timeout-ms"], 1),
       maxCalls: integer("max-calls", values["max-calls"], 1),
-    },
+    } satisfies BoundsOptions,
     maxConnections: integer("max-connections", values["max-connections"], 1),
     pingIntervalMs: integer("ping-interval-ms", values["ping-interval-ms"], 0),
     retries: integer("retries", values.retries, 0),
+    /** Whether `X-Forwarded-*` is trusted, for all requests or by the address that a request comes from. */
     trustForwarded: trustOf(values["trust-forwarded"], values["trust-proxy"]),
+    /** The other origins whose pages may send requests that change something; false: all, because no browser's credential counts. */
     origins: originsOf(values["allow-origin"], values["allow-cross-site"]),
+    /** What pages of `origins` may read; undefined if they may read nothing. */
     cors: corsOf(values.cors, values["allow-origin"], values["expose-header"]),
     metrics: metricsOf(values["metrics-listen"], values["metrics-host"]),
     otlp: otlpOf(values),
@@ -199,11 +149,7 @@ function upstreamTlsOf(upstreams: readonly string[], values: TlsValues) {
   return { upstreamCa, upstreamClient };
 }
 
-function corsOf(
-  isOn: boolean,
-  origins: readonly string[] = [],
-  exposed: readonly string[] = [],
-): GatewayArguments["cors"] {
+function corsOf(isOn: boolean, origins: readonly string[] = [], exposed: readonly string[] = []) {
   if (isOn && origins.length === 0) throw new Error("--cors needs --allow-origin");
   if (!isOn && exposed.length > 0) throw new Error("--expose-header needs --cors");
   const bad = exposed.find((name) => !/^[\w!#$%&'*+.^`|~-]+$/.test(name));
@@ -211,7 +157,7 @@ function corsOf(
   return isOn ? { exposed } : undefined;
 }
 
-function metricsOf(listen: string | undefined, hosts: readonly string[] | undefined): GatewayArguments["metrics"] {
+function metricsOf(listen: string | undefined, hosts: readonly string[] | undefined) {
   if (listen !== undefined) return { ...addressOf(listen), hosts: hosts ?? [] };
   if (hosts !== undefined) throw new Error("--metrics-host needs --metrics-listen");
   return undefined;

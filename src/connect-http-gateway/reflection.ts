@@ -11,23 +11,16 @@ import {
 type Question = NonNullable<MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"]>;
 
 /** Limits on the gateway's resources while an upstream describes itself. */
-export interface ReflectionLimits {
-  /** How long all calls of reflection together may take, in milliseconds. Default: 10,000. */
-  readonly timeoutMs?: number;
-  /** How many files the upstream may send. Default: 5,000. */
-  readonly maxFiles?: number;
-  /** How many bytes the files of an upstream may have together. Default: 64 MiB. */
-  readonly maxBytes?: number;
-  /** A monotonic clock, in milliseconds. */
-  readonly now?: () => number;
-}
-
-const DEFAULT_LIMITS: Required<ReflectionLimits> = {
+const LIMITS = {
+  /** How long all calls of reflection together may take. */
   timeoutMs: 10_000,
   maxFiles: 5_000,
+  /** How many bytes the files may have together. */
   maxBytes: 64 * 1024 * 1024,
+  /** A monotonic clock, in milliseconds. */
   now: () => performance.now(),
 };
+export type ReflectionLimits = Readonly<typeof LIMITS>;
 /** How many characters of a text from the upstream are reported. */
 const MAX_REPORTED_LENGTH = 200;
 /** The versions of reflection. Older servers have only `v1alpha`, whose messages are the same as those of `v1`. */
@@ -38,8 +31,11 @@ const VERSIONS = ["grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alph
  * @throws ConnectError if the server cannot be reached, has no reflection or exceeds a limit
  * @throws Error if its descriptors are incomplete
  */
-export async function reflectServices(transport: Transport, given: ReflectionLimits = {}): Promise<FileRegistry> {
-  const limits = { ...DEFAULT_LIMITS, ...given };
+export async function reflectServices(
+  transport: Transport,
+  given: Partial<ReflectionLimits> = {},
+): Promise<FileRegistry> {
+  const limits = { ...LIMITS, ...given };
   const deadlineMs = limits.now() + limits.timeoutMs;
   let last: unknown;
   for (const typeName of VERSIONS) {
@@ -56,14 +52,14 @@ export async function reflectServices(transport: Transport, given: ReflectionLim
 class Conversation {
   readonly #transport: Transport;
   readonly #method: typeof ServerReflection.method.serverReflectionInfo;
-  readonly #limits: Required<ReflectionLimits>;
+  readonly #limits: ReflectionLimits;
   readonly #deadlineMs: number;
   readonly #files = new Map<string, FileDescriptorProto>();
   /** The full names of the services that the files describe. */
   readonly #services = new Set<string>();
   #bytes = 0;
 
-  constructor(transport: Transport, typeName: string, limits: Required<ReflectionLimits>, deadlineMs: number) {
+  constructor(transport: Transport, typeName: string, limits: ReflectionLimits, deadlineMs: number) {
     const method = ServerReflection.method.serverReflectionInfo;
     this.#transport = transport;
     this.#method = { ...method, parent: { ...ServerReflection, typeName } };

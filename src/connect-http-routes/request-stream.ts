@@ -5,8 +5,8 @@ import type { Call } from "./call/call.ts";
 import type { Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
 import { type Codecs, type ContentCodec, codecOf } from "./codec/content-codec.ts";
-import { createJsonSplitter, type StreamSplitter } from "./codec/json-splitter.ts";
-import { createSizeDelimitedSplitter } from "./codec/size-delimited.ts";
+import { LineSplitter, type StreamSplitter, ValueSplitter } from "./codec/json-splitter.ts";
+import { SizeDelimitedSplitter } from "./codec/size-delimited.ts";
 import { decompressChunks } from "./response/compression.ts";
 import { FailureError, failures } from "./response/failure.ts";
 import { isJson, isJsonLines } from "./response/negotiation.ts";
@@ -67,9 +67,9 @@ export function openRequestStream<Source>(
 }
 
 function createSplitter(contentType: string | null, codec: ContentCodec | undefined, limit: number): StreamSplitter {
-  if (codec !== undefined) return createSizeDelimitedSplitter(limit);
-  if (contentType === null || isJson(contentType)) return createJsonSplitter("json", limit);
-  if (isJsonLines(contentType)) return createJsonSplitter("lines", limit);
+  if (codec !== undefined) return new SizeDelimitedSplitter(limit);
+  if (contentType === null || isJson(contentType)) return new ValueSplitter(limit);
+  if (isJsonLines(contentType)) return new LineSplitter(limit);
   throw unsupported(contentType);
 }
 

@@ -20,7 +20,7 @@ type File = { readonly name: string; readonly imports?: readonly string[]; reado
 type Files = (asked: string, context: HandlerContext) => readonly File[];
 
 /** Starts a real gRPC server. Returns the names that it is asked for, and the result of reading its descriptors. */
-async function reflect(files: Files, limits: ReflectionLimits = {}, responses = 1) {
+async function reflect(files: Files, limits: Partial<ReflectionLimits> = {}, responses = 1) {
   const asked: string[] = [];
   const respond = ({ messageRequest }: ServerReflectionRequest, context: HandlerContext) => {
     if (messageRequest.case === "listServices") {

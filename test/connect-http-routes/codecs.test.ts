@@ -7,7 +7,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
-import { createSizeDelimitedSplitter, sizeDelimited } from "../../src/connect-http-routes/codec/size-delimited.ts";
+import { SizeDelimitedSplitter, sizeDelimited } from "../../src/connect-http-routes/codec/size-delimited.ts";
 import {
   type ContentCodec,
   createFetchHandler,
@@ -210,12 +210,12 @@ test("size-delimited messages may arrive in any pieces", () => {
   const messages = [ItemSchema.file.proto, create(FileDescriptorProtoSchema), RichServiceRoutes.service.file.proto];
   const bytes = Buffer.concat(messages.map((message) => sizeDelimitedEncode(FileDescriptorProtoSchema, message)));
   for (const length of [1, 2, 100, bytes.byteLength]) {
-    const splitter = createSizeDelimitedSplitter(100_000);
+    const splitter = new SizeDelimitedSplitter(100_000);
     const found: Uint8Array[] = [];
     for (let at = 0; at < bytes.byteLength; at += length) found.push(...splitter.push(bytes.subarray(at, at + length)));
     found.push(...splitter.end());
     expect(Buffer.concat(found.map(sizeDelimited))).toEqual(bytes);
     expect(found.length).toBe(messages.length);
   }
-  expect(() => createSizeDelimitedSplitter(100).push(new Uint8Array(6).fill(0x80))).toThrow("not size-delimited");
+  expect(() => new SizeDelimitedSplitter(100).push(new Uint8Array(6).fill(0x80))).toThrow("not size-delimited");
 });

@@ -8,6 +8,7 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { isJsonObject } from "../codec/json-values.ts";
 import { isTextField, isTextMap, JSON_MESSAGES, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import type { Variable } from "../routes/template.ts";
@@ -117,6 +118,6 @@ function textOf({ message, enum: type }: DescField, json: JsonValue): string {
 /** Returns the JSON of a message as an object. @throws NotCarried for a well-known type whose JSON is no object */
 export function jsonOf(type: DescMessage, message: Message, registry: Registry | undefined): JsonObject {
   const json = toJson(type, message, registry && { registry });
-  if (typeof json === "object" && json !== null && !Array.isArray(json)) return json;
+  if (isJsonObject(json)) return json;
   throw new NotCarried(`${type.typeName} is not an object in JSON`);
 }

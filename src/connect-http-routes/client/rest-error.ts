@@ -10,6 +10,7 @@ import {
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { isJsonObject } from "../codec/json-values.ts";
 
 /** Makes an error from the body of a failed response. If it returns undefined, the default applies. */
 export type ErrorDecoder = (body: JsonValue, status: number) => ConnectError | undefined;
@@ -54,7 +55,7 @@ export function errorOfResponse(
 
 /** Returns the error of a google.rpc.Status in JSON, or of problem details with a code (RFC 9457); undefined if the value is neither. */
 export function errorOfStatus(json: JsonValue, registry: Registry | undefined): ConnectError | undefined {
-  if (!isObject(json)) return undefined;
+  if (!isJsonObject(json)) return undefined;
   const { code: sent, message, detail = message, details } = json;
   const problem = typeof sent === "string" ? json : undefined;
   // Problem details have the name of the code, such as `not_found`.
@@ -62,11 +63,8 @@ export function errorOfStatus(json: JsonValue, registry: Registry | undefined): 
   const code: unknown = problem === undefined ? sent : Code[name as keyof typeof Code];
   if (typeof code !== "number" || Code[code] === undefined) return undefined;
   const text = typeof detail === "string" ? detail : "";
-  return new RestError(text, code, Array.isArray(details) ? details.filter(isObject) : [], registry, problem);
+  return new RestError(text, code, Array.isArray(details) ? details.filter(isJsonObject) : [], registry, problem);
 }
-
-const isObject = (json: JsonValue): json is JsonObject =>
-  typeof json === "object" && json !== null && !Array.isArray(json);
 
 type Detail = ConnectError["details"][number];
 

@@ -8,6 +8,7 @@ import type {
 } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type Interceptor, type Transport } from "@connectrpc/connect";
 import { runStreamingCall, runUnaryCall } from "@connectrpc/connect/protocol";
+import { isJsonObject } from "../codec/json-values.ts";
 import type { Route, RouteTable } from "../routes/model.ts";
 import { createResponseDecoder, type ResponseDecoder } from "./decode.ts";
 import { encodeRequest, type FetchBody } from "./encode.ts";
@@ -173,7 +174,7 @@ async function* readStream(
 }
 
 function inBandError({ errorDecoder, registry }: RestTransportOptions, json: JsonValue, status: number): ConnectError {
-  const inner = typeof json === "object" && json !== null && !Array.isArray(json) ? json.error : undefined;
+  const inner = isJsonObject(json) ? json.error : undefined;
   const error = errorDecoder?.(json, status) ?? errorOfStatus(inner ?? json, registry);
   return error ?? new ConnectError("the stream failed", Code.Unknown);
 }

@@ -12,7 +12,7 @@ import { type HttpBody, HttpBodySchema } from "../../../gen/google/api/httpbody_
 import { BadInput } from "./bad-input.ts";
 import type { ContentCodec, MessageCodec, ValueCodec } from "./content-codec.ts";
 import { DECLARED_ENUMS } from "./enum-names.ts";
-import { DuplicateKey, NumberOutOfRange, parseMessageJson } from "./exact-json.ts";
+import { parseMessageJson } from "./exact-json.ts";
 import { createFieldMapper, type FieldMapper } from "./field-values.ts";
 import { checkJson, type MessageLimits } from "./message-limits.ts";
 
@@ -94,8 +94,6 @@ function parseBody(
     return parseMessageJson(text, asMessage, type);
   } catch (error) {
     if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
-    if (error instanceof NumberOutOfRange || error instanceof DuplicateKey)
-      throw new BadInput("body", undefined, error.message);
     throw unlessTooDeep(error);
   }
 }

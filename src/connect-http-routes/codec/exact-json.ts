@@ -1,5 +1,5 @@
 import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
-import { ExpectedError } from "../routes/expected-error.ts";
+import { BadInput } from "./bad-input.ts";
 import { duplicateKey } from "./duplicate-keys.ts";
 import { mapValues } from "./json-values.ts";
 
@@ -30,7 +30,7 @@ const INEXACT = /(?:^|[:,[\s])-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])/;
 
 const FLOAT_TYPES: ReadonlySet<ScalarType> = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
 
-/** Works as JSON.parse, but a number that JavaScript reads as Infinity (`1e400`) is an error. @throws SyntaxError, RangeError */
+/** Works as JSON.parse, but a number that JavaScript reads as Infinity (`1e400`) is an error. @throws SyntaxError, BadInput, RangeError */
 export function parseJson(text: string): JsonValue {
   return INEXACT.test(text) ? toNumbers(parse(text, written)) : (JSON.parse(text) as JsonValue);
 }
@@ -38,23 +38,15 @@ export function parseJson(text: string): JsonValue {
 /**
  * Parses the JSON of a message. Proto JSON accepts 64-bit integers as numbers, even with a zero fraction or an exponent, but a JavaScript
  * number holds 53 bits. So for integer fields, longer numbers become strings, which are read exactly or refused.
- * @throws SyntaxError, DuplicateKey, RangeError if a number is too large or the nesting too deep
+ * @throws SyntaxError, BadInput for a duplicate key or a number that is too large, RangeError if the nesting is too deep
  */
 export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
   const json = INEXACT.test(text)
     ? settleMessage(type, fieldOf(parse(text, written) as JsonValue))
     : fieldOf(JSON.parse(text) as JsonValue);
   const duplicate = duplicateKey(text) ?? (text.includes("_") ? fieldGivenTwice(type, json) : undefined);
-  if (duplicate !== undefined) throw new DuplicateKey(duplicate);
+  if (duplicate !== undefined) throw new BadInput("body", undefined, `duplicate key ${JSON.stringify(duplicate)}`);
   return json;
-}
-
-/** The error for a key that occurs twice in an object, or a field that occurs under both its names. */
-export class DuplicateKey extends ExpectedError {
-  override readonly name = "DuplicateKey";
-  constructor(key: string) {
-    super(`duplicate key ${JSON.stringify(key)}`);
-  }
 }
 
 /** Returns the proto name of a field that an object has under its JSON name too. */
@@ -75,14 +67,9 @@ function fieldGivenTwice(type: DescMessage, json: JsonValue): string | undefined
   return undefined;
 }
 
-/** The error for a JSON number outside the range of JavaScript numbers. */
-export class NumberOutOfRange extends RangeError {
-  override readonly name = "NumberOutOfRange";
-}
-
 function written(_: string, value: ExactJson, context: { readonly source?: string } | undefined): ExactJson {
   if (typeof value !== "number") return value;
-  if (!Number.isFinite(value)) throw new NumberOutOfRange("a number is out of range");
+  if (!Number.isFinite(value)) throw new BadInput("body", undefined, "a number is out of range");
   const source = context?.source ?? "0";
   return /^-?[0-9]{1,15}$/.test(source) ? value : new Written(source, value);
 }

@@ -1,5 +1,6 @@
 /** Changes the values of certain fields in the JSON of messages. */
 import type { DescField, DescMessage, JsonValue, Registry } from "@bufbuild/protobuf";
+import { typesWithin } from "../routes/field-path.ts";
 import { isJsonObject, mapValues } from "./json-values.ts";
 
 export interface FieldChange {
@@ -20,14 +21,8 @@ export function createFieldMapper(
   change: FieldChange,
   registry: Registry | undefined,
 ): FieldMapper | undefined {
-  return holds(type, change, new Set()) ? (json) => inMessage(type, json, change, registry) : undefined;
-}
-
-function holds(type: DescMessage, change: FieldChange, seen: Set<DescMessage>): boolean {
-  if (type.typeName === ANY) return true;
-  if (seen.has(type)) return false;
-  seen.add(type);
-  return type.fields.some((field) => change.isMeant(field) || (field.message && holds(field.message, change, seen)));
+  const holds = [...typesWithin(type)].some(({ typeName, fields }) => typeName === ANY || fields.some(change.isMeant));
+  return holds ? (json) => inMessage(type, json, change, registry) : undefined;
 }
 
 const ANY = "google.protobuf.Any";

@@ -2,9 +2,6 @@
 import { BadInput, BodyTooLarge } from "./bad-input.ts";
 import { concatBytes } from "./bytes.ts";
 
-/** How the messages of a request stream are separated: one per line, or as the elements of one JSON array. */
-export type StreamFraming = "lines" | "json";
-
 /** Receives bytes and returns the texts or messages that are complete. */
 export interface StreamSplitter {
   /** The number of bytes kept of a message that is not complete. */
@@ -13,11 +10,6 @@ export interface StreamSplitter {
   push(chunk: Uint8Array): Uint8Array[];
   /** Ends the input. @throws BadInput if it ends within a message */
   end(): Uint8Array[];
-}
-
-/** @param limit maximum length of one JSON text, in bytes */
-export function createJsonSplitter(framing: StreamFraming, limit: number): StreamSplitter {
-  return framing === "lines" ? new LineSplitter(limit) : new ValueSplitter(limit);
 }
 
 /** Collects the bytes of one text, which may arrive in many chunks. */
@@ -51,9 +43,10 @@ class Pending {
 const LINE_FEED = 0x0a;
 
 /** Splits one text per line (ndjson.org). Blank lines are skipped. */
-class LineSplitter implements StreamSplitter {
+export class LineSplitter implements StreamSplitter {
   readonly #line: Pending;
 
+  /** @param limit maximum length of one line, in bytes */
   constructor(limit: number) {
     this.#line = new Pending(limit);
   }
@@ -96,7 +89,7 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /** Splits the elements of one array. If the input does not start with a bracket, it splits texts that follow one another. */
-class ValueSplitter implements StreamSplitter {
+export class ValueSplitter implements StreamSplitter {
   readonly #value: Pending;
   #place: "start" | "first element" | "element" | "separator" | "texts" | "after" = "start";
   #inValue = false;
@@ -104,6 +97,7 @@ class ValueSplitter implements StreamSplitter {
   #inString = false;
   #escaped = false;
 
+  /** @param limit maximum length of one text, in bytes */
   constructor(limit: number) {
     this.#value = new Pending(limit);
   }

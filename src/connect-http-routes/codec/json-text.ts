@@ -1,4 +1,5 @@
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { typesWithin } from "../routes/field-path.ts";
 
 // TypeScript's lib.es2024 lacks `JSON.rawJSON` (ECMA-262 2026).
 const RAW_JSON: unknown = "rawJSON" in JSON ? JSON.rawJSON : undefined;
@@ -11,17 +12,10 @@ const keepSign = (_: string, value: unknown) => (Object.is(value, -0) ? MINUS_ZE
  * floats need one.
  */
 export function jsonReplacerOf(type: DescMessage): ((name: string, value: unknown) => unknown) | undefined {
-  return holdsFloat(type, new Set()) ? keepSign : undefined;
+  return [...typesWithin(type)].some(mayHoldFloat) ? keepSign : undefined;
 }
 
-function holdsFloat(type: DescMessage, seen: Set<DescMessage>): boolean {
-  if (type.typeName === "google.protobuf.Any") return true;
-  if (seen.has(type)) return false;
-  seen.add(type);
-  return type.fields.some(
-    ({ scalar, message }) =>
-      scalar === ScalarType.DOUBLE ||
-      scalar === ScalarType.FLOAT ||
-      (message !== undefined && holdsFloat(message, seen)),
-  );
+function mayHoldFloat({ typeName, fields }: DescMessage): boolean {
+  if (typeName === "google.protobuf.Any") return true;
+  return fields.some(({ scalar }) => scalar === ScalarType.DOUBLE || scalar === ScalarType.FLOAT);
 }

@@ -1,6 +1,7 @@
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { typesWithin } from "../routes/field-path.ts";
 
 /** Returns the path of a field that must be set and is not, in JSON names; undefined if there is none. */
 type FindMissing = (message: Message) => string | undefined;
@@ -17,13 +18,6 @@ export function createRequiredCheck(type: DescMessage): FindMissing | undefined 
 const requiresSome = (type: DescMessage) => [...typesWithin(type)].some(({ fields }) => fields.some(isRequired));
 
 const isRequired = ({ presence }: DescField) => presence === FeatureSet_FieldPresence.LEGACY_REQUIRED;
-
-/** Returns the types of a message and of all messages that it can contain, but for those in an Any. */
-function typesWithin(type: DescMessage): ReadonlySet<DescMessage> {
-  const types = new Set([type]);
-  for (const { fields } of types) for (const { message } of fields) if (message !== undefined) types.add(message);
-  return types;
-}
 
 /** @param checked the types that require something, at any depth */
 function findMissing(message: ReflectMessage, checked: ReadonlySet<DescMessage>): string | undefined {

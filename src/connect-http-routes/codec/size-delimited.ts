@@ -12,12 +12,7 @@ export function sizeDelimited(message: Uint8Array): Uint8Array {
 /** The most bytes of a varint length. A longer one is above 2^32, which exceeds every limit. */
 const MAX_SIZE_BYTES = 5;
 
-/** @param limit maximum length of one message, in bytes */
-export function createSizeDelimitedSplitter(limit: number): StreamSplitter {
-  return new SizeDelimitedSplitter(limit);
-}
-
-class SizeDelimitedSplitter implements StreamSplitter {
+export class SizeDelimitedSplitter implements StreamSplitter {
   readonly #limit: number;
   /** The length of the next message. While its varint is incomplete, this is the value of the bytes that have arrived. */
   #size = 0;
@@ -27,6 +22,7 @@ class SizeDelimitedSplitter implements StreamSplitter {
   #parts: Uint8Array[] = [];
   #missing = 0;
 
+  /** @param limit maximum length of one message, in bytes */
   constructor(limit: number) {
     this.#limit = limit;
   }

@@ -1,4 +1,4 @@
-import type { BodyChunks } from "../call/body-chunks.ts";
+import { type BodyChunks, chunksOf } from "../call/body-chunks.ts";
 import type { Gzip } from "../call/exchange.ts";
 import { BadInput } from "../codec/bad-input.ts";
 import { concatBytes } from "../codec/bytes.ts";
@@ -14,19 +14,15 @@ async function compress(content: string | Uint8Array): Promise<Uint8Array> {
 }
 
 async function expand(content: Uint8Array, maxBytes: number): Promise<Uint8Array | undefined> {
-  const expanded = new Blob([content as string | Uint8Array<ArrayBuffer>])
-    .stream()
-    .pipeThrough(new DecompressionStream("gzip"));
-  const reader = expanded.getReader();
+  const expanded = expandChunks(chunksOf(content));
   const parts: Uint8Array[] = [];
   let length = 0;
-  for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
-    length += value?.byteLength ?? 0;
-    if (length > maxBytes) {
-      void reader.cancel().catch(() => undefined);
-      return undefined;
-    }
-    if (value !== undefined) parts.push(value);
+  for (let part = await expanded.next(); part !== undefined; part = await expanded.next()) {
+    length += part.byteLength;
+    parts.push(part);
+    if (length <= maxBytes) continue;
+    expanded.cancel(undefined);
+    return undefined;
   }
   return concatBytes(parts);
 }

@@ -1,6 +1,7 @@
 /** Failures as problem details (RFC 9457). */
 import type { DescMessage, DescMethod, JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
+import { isJsonObject } from "../codec/json-values.ts";
 import type { Failure, FailureContext, FailureEncoder, FailureResponse } from "./failure.ts";
 import { detailJson } from "./status-encoder.ts";
 
@@ -116,9 +117,7 @@ function pointerOf(segments: readonly string[], input: DescMessage | undefined):
   return `#${escaped.map((name) => `/${name}`).join("")}`;
 }
 
-const objectsOf = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value : []).filter(isObject);
-
-const isObject = (value: JsonValue): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+const objectsOf = (value: JsonValue | undefined): JsonObject[] =>
+  (Array.isArray(value) ? value : []).filter(isJsonObject);
 
 const textOf = (value: JsonValue | undefined): string => (typeof value === "string" ? value : "");

@@ -31,6 +31,13 @@ export function hasOwnJson({ typeName }: DescMessage): boolean {
   return TEXT_MESSAGES.has(typeName) || JSON_MESSAGES.has(typeName) || typeName === "google.protobuf.Any";
 }
 
+/** Returns the types of a message and of all messages that it can contain, but for those in an Any. */
+export function typesWithin(type: DescMessage): ReadonlySet<DescMessage> {
+  const types = new Set([type]);
+  for (const { fields } of types) for (const { message } of fields) if (message !== undefined) types.add(message);
+  return types;
+}
+
 /** Returns the type of a singular message field; undefined for other fields. */
 export function messageType(field: DescField | undefined): DescMessage | undefined {
   return field?.fieldKind === "message" ? field.message : undefined;

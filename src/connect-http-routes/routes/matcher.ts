@@ -1,6 +1,6 @@
 import { type MultiSegmentDecoding, type Route, type RouteTable, routeName } from "./model.ts";
 import { type Found, type Path, PathTree, parsePath } from "./path-tree.ts";
-import { decodeAll, decodeExceptReserved, decodeExceptSlash, MalformedEscape } from "./percent.ts";
+import { decodeAll, decodeSegments, MalformedEscape } from "./percent.ts";
 import { shapeOf } from "./rules.ts";
 
 /** The result of looking up a method and a path. */
@@ -28,12 +28,6 @@ export interface Matcher {
   match(method: string, rawPath: string): Match;
 }
 
-const DECODERS: Readonly<Record<MultiSegmentDecoding, (raw: string) => string>> = {
-  "except-slash": decodeExceptSlash,
-  "except-reserved": decodeExceptReserved,
-  all: decodeAll,
-};
-
 const SLASH = 0x2f;
 const NO_ROUTE: Match = { kind: "no_route" };
 /** The methods listed in `Allow` for a route of every method. */
@@ -49,10 +43,10 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
   const exact = new Map<string, { method: string; match: Match }[]>();
   const trees = new Map<string, PathTree>();
   const owners = new Map<string, string>();
-  const decoders = new Map<Route, (raw: string) => string>();
+  const decodings = new Map<Route, MultiSegmentDecoding>();
   for (const { service, routes, multiSegmentDecoding } of tables) {
     for (const route of routes) {
-      if (multiSegmentDecoding !== undefined) decoders.set(route, DECODERS[multiSegmentDecoding]);
+      if (multiSegmentDecoding !== undefined) decodings.set(route, multiSegmentDecoding);
       const owner = `${routeName(route)} of ${service.typeName}.${service.method[route.rpc]?.name ?? route.rpc}`;
       const other = owners.get(shapeOf(route));
       if (other !== undefined) throw new Error(`${owner} is the same route as ${other}`);
@@ -67,7 +61,7 @@ export function createMatcher(tables: Iterable<RouteTable>, decoding: MultiSegme
       here.push({ method: route.method, match: { kind: "route", route, bindings: literalBindings(route) } });
     }
   }
-  const decodeMulti = (raw: string, route: Route) => (decoders.get(route) ?? DECODERS[decoding])(raw);
+  const decodeMulti = (raw: string, route: Route) => decodeSegments(raw, decodings.get(route) ?? decoding);
 
   const methods = [...trees.keys()];
 

@@ -7,8 +7,11 @@ export class MalformedEscape extends ExpectedError {
   override readonly name = "MalformedEscape";
 }
 
-const SLASH = /%2[Ff]/;
-const RESERVED = /%(?:2[1346789ABCFabcf]|3[ABDFabdf]|40|5[BDbd])/;
+/** The escapes that stay as they are: those of a slash, or of the reserved characters of RFC 3986 section 2.2. */
+const KEPT = {
+  "except-slash": /%2[Ff]/,
+  "except-reserved": /%(?:2[1346789ABCFabcf]|3[ABDFabdf]|40|5[BDbd])/,
+} as const;
 
 export function decodeAll(raw: string): string {
   if (!raw.includes("%")) return raw;
@@ -19,18 +22,10 @@ export function decodeAll(raw: string): string {
   }
 }
 
-/** Decodes every escape except `%2F`: the value of a multi-segment variable (http.proto). */
-export function decodeExceptSlash(raw: string): string {
-  return decodeExcept(raw, SLASH);
-}
-
-/** Decodes every escape except those of the reserved characters of RFC 3986 section 2.2. */
-export function decodeExceptReserved(raw: string): string {
-  return decodeExcept(raw, RESERVED);
-}
-
-function decodeExcept(raw: string, kept: RegExp): string {
-  if (!raw.includes("%")) return raw;
+/** Decodes the value of a multi-segment variable (http.proto). */
+export function decodeSegments(raw: string, decoding: keyof typeof KEPT | "all"): string {
+  if (decoding === "all" || !raw.includes("%")) return decodeAll(raw);
+  const kept = KEPT[decoding];
   let decoded = "";
   let rest = raw;
   for (let hit = kept.exec(rest); hit !== null; hit = kept.exec(rest)) {

@@ -2,11 +2,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { BadInput, BodyTooLarge } from "../../../src/connect-http-routes/codec/bad-input.ts";
-import { createJsonSplitter, type StreamFraming } from "../../../src/connect-http-routes/codec/json-splitter.ts";
+import { LineSplitter, ValueSplitter } from "../../../src/connect-http-routes/codec/json-splitter.ts";
+
+const FRAMINGS = ["json", "lines"] as const;
+const SPLITTERS = { lines: LineSplitter, json: ValueSplitter };
 
 /** Splits a text whose bytes arrive in chunks that end at these positions. */
-function split(framing: StreamFraming, text: string, ends: readonly number[] = [], limit = 100_000): string[] {
-  const splitter = createJsonSplitter(framing, limit);
+function split(framing: keyof typeof SPLITTERS, text: string, ends: readonly number[] = [], limit = 100_000): string[] {
+  const splitter = new SPLITTERS[framing](limit);
   const bytes = Buffer.from(text);
   const found: Uint8Array[] = [];
   let start = 0;
@@ -74,17 +77,17 @@ describe("however the bytes arrive", () => {
 });
 
 describe("the limit", () => {
-  const four = (framing: StreamFraming) => (framing === "json" ? '["ab" ,1234,"cd"]' : '"ab"\n1234\n"cd"');
+  const four = (framing: keyof typeof SPLITTERS) => (framing === "json" ? '["ab" ,1234,"cd"]' : '"ab"\n1234\n"cd"');
 
-  test.each<StreamFraming>(["json", "lines"])("is that of one text, not of the stream (%s)", (framing) => {
+  test.each(FRAMINGS)("is that of one text, not of the stream (%s)", (framing) => {
     for (const ends of [[], everywhere(four(framing))]) {
       expect(split(framing, four(framing), ends, 4)).toEqual(['"ab"', "1234", '"cd"']);
       expect(() => split(framing, four(framing), ends, 3)).toThrow(BodyTooLarge);
     }
   });
 
-  test.each<StreamFraming>(["json", "lines"])("holds before a text is complete (%s)", (framing) => {
-    const splitter = createJsonSplitter(framing, 4);
+  test.each(FRAMINGS)("holds before a text is complete (%s)", (framing) => {
+    const splitter = new SPLITTERS[framing](4);
     splitter.push(Buffer.from('"abc'));
     expect(() => splitter.push(Buffer.from("d"))).toThrow(BodyTooLarge);
   });
