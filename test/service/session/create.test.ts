@@ -53,11 +53,11 @@ test.each<[string, Partial<CreateOutcome>, typeof PREVIOUS | undefined, readonly
   ["a session to replace that was not live", { replaced: false }, PREVIOUS, [CREATED]],
   [
     "the oldest sessions of a subject that has too many",
-    { evicted: [sidOf("x"), sidOf("y")] },
+    { evicted: [sidOf("x"), sidOf("y")], actors: new Map([[sidOf("x"), "support"]]) },
     undefined,
     [
       CREATED,
-      { event: "session_ended", sid: sidOf("x"), subject: "alice", reason: "session_limit" },
+      { event: "session_ended", sid: sidOf("x"), subject: "alice", actor: "support", reason: "session_limit" },
       { event: "session_ended", sid: sidOf("y"), subject: "alice", reason: "session_limit" },
     ],
   ],
