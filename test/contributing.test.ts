@@ -18,11 +18,20 @@ const RECIPES = CONTRIBUTING.split(/^#{2,3} (?=.*\n\nLike `)/m)
     ].map(([, file = ""]) => file),
   }));
 
-/** Returns the files that contain one of the names as a word, except for the history and what is generated. */
+/** What nobody writes to add such a thing: the recipes, the history, what is generated, and the examples for applications. */
+const OTHERS = [
+  "CONTRIBUTING.md",
+  "*CHANGELOG.md",
+  "test/released",
+  "gen",
+  "docs/reference/command-line.md",
+  "examples",
+];
+
+/** Returns the files that contain one of the names as a word. */
 function filesWith(names: readonly string[]): string[] {
   const words = names.flatMap((name) => ["-e", name]);
-  const places = ["CONTRIBUTING.md", "*CHANGELOG.md", "gen", "test/released"].map((path) => `:!${path}`);
-  const args = ["grep", "--untracked", "-lwF", ...words, "--", ".", ...places];
+  const args = ["grep", "--untracked", "-lwF", ...words, "--", ".", ...OTHERS.map((path) => `:!${path}`)];
   return execFileSync("git", args, { encoding: "utf8" }).trim().split("\n");
 }
 

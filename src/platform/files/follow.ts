@@ -56,9 +56,11 @@ export function followFile<Fault extends Error>(deps: FollowDeps<Fault>): () => 
   let watcher: FSWatcher | undefined;
   try {
     // The directory is watched, because a file is replaced by a new one. If watching fails, polling is enough.
-    watcher = watch(dirname(path), { persistent: false }, (_event, changed) => {
+    watcher = watch(dirname(path), (_event, changed) => {
       if (mayConcern(path, changed)) queue(take);
-    }).on("error", () => watcher?.close());
+    })
+      .on("error", () => watcher?.close())
+      .unref();
   } catch {}
   return () => {
     stopped = true;

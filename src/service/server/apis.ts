@@ -191,10 +191,10 @@ function sessionsForVisitors(
     const requester = { address, adminName: "docs" };
     const created = await create({ ...common, maxSessionsPerSubject }, wanted, requester, undefined, limit);
     if (!created.ok) return undefined;
-    const { accessToken, refreshToken, secondsLeft, session } = created;
+    const { accessToken, refreshToken, maxAge, session } = created;
     return {
       accessToken: accessToken.token,
-      cookies: [...common.cookie.set(refreshToken, secondsLeft, session.sid, accessToken)],
+      cookies: [...common.cookie.set(refreshToken, maxAge, session.sid, accessToken)],
     };
   };
 }

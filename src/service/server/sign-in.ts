@@ -133,8 +133,8 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
       if (!created.ok) {
         return { ok: false, problem: created.reason === "rate_limited" ? "too_many" : "too_many_sessions" };
       }
-      const { refreshToken, secondsLeft, session, accessToken } = created;
-      return { ok: true, cookies: cookie.set(refreshToken, secondsLeft, session.sid, accessToken) };
+      const { refreshToken, maxAge, session, accessToken } = created;
+      return { ok: true, cookies: cookie.set(refreshToken, maxAge, session.sid, accessToken) };
     },
 
     async elevate(text, user, request) {

@@ -44,6 +44,11 @@ export type Authentication = {
 /** How a refresh token is presented: in a cookie, or in the body of a request to the token endpoint. */
 export type Transport = "cookie" | "token";
 
+/**
+ * The fields that a session is created with. Stores keep the fields that they have no form for together, as one JSON text, so an optional
+ * field is added here alone. No step of a store decides by such a field, but for `kind`, by which limits count, `upstream`, and `actor`: with
+ * an actor a session is never elevated, and does not count among those of its subject.
+ */
 export type NewSession = {
   readonly sid: SessionId;
   readonly subject: string;
@@ -62,7 +67,15 @@ export type NewSession = {
   readonly transport?: Transport;
   /** The thumbprint of the key that each request must prove (RFC 9449 section 10), base64url; absent if the session has none yet. */
   readonly dpopJkt?: string;
-} & Facts;
+  /** Present if the session's cookies end with the browser. */
+  readonly persistent?: false;
+  /** Absent if unknown. */
+  readonly kind?: ClientKind;
+  /** Absent if the subject itself uses the session. */
+  readonly actor?: Actor;
+  /** Absent if no provider can end the session. */
+  readonly upstream?: Upstream;
+};
 
 /** Somebody who uses a session in place of its subject, such as support (impersonation). */
 export type Actor = {
@@ -101,33 +114,6 @@ export function loginsOf({ issuer, sessionId, subject }: Upstream): readonly Ups
 
 /** How many sessions may end with one session of their actor. */
 export const MAX_ATTACHED = 256;
-
-/**
- * Facts that few sessions have. Stores keep them together as one JSON text, so that a fact is added here alone. No step of a store decides by
- * them, but for `kind`, by which limits count, and for the actor: such a session is never elevated, and does not count among those of its
- * subject. A session without facts takes no byte for them.
- */
-export type Facts = {
-  /** Present if the session's cookies end with the browser. */
-  readonly persistent?: false;
-  /** Absent if unknown. */
-  readonly kind?: ClientKind;
-  /** Absent if the subject itself uses the session. */
-  readonly actor?: Actor;
-  /** Absent if no provider can end the session. */
-  readonly upstream?: Upstream;
-};
-
-const FACTS = Object.keys({ persistent: true, kind: true, actor: true, upstream: true } satisfies Record<
-  keyof Facts,
-  true
->) as readonly (keyof Facts)[];
-
-/** Returns the facts of a session alone; undefined if it has none. */
-export function factsOf(session: Facts): Facts | undefined {
-  const present = FACTS.filter((name) => session[name] !== undefined);
-  return present.length === 0 ? undefined : Object.fromEntries(present.map((name) => [name, session[name]]));
-}
 
 export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly createdAt: StoreMs;

@@ -182,6 +182,14 @@ describe("sessions list and show", () => {
     expect(never).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/^there is no live session \S+\n$/) });
   });
 
+  test("show every field that is set, one without a line of its own by its name", async () => {
+    const upstream = { issuer: "https://login.example", subject: "a user" };
+    const { sid } = await logIn(service, { subject: newSubject(), persistent: false, upstream });
+    const { out } = await commandHere(["sessions", "show", sid], { env });
+    expect(out).toMatch(/\npersistent +false\n/);
+    expect(out).toMatch(/\nupstream +\{"issuer":"https:\/\/login.example","subject":"a user"\}\n/);
+  });
+
   test("show who refreshed it last, if the service keeps that", async () => {
     const other = await startService({ LAST_SEEN: "full" });
     const { sid, refreshToken } = await logIn(other);
@@ -318,7 +326,7 @@ describe("update", () => {
       "0",
       "--refresh-tokens",
     );
-    expect([code, out]).toEqual([0, expect.stringMatching(/claims +\{"role":"reader","level":3\}\netag +1\n/)]);
+    expect([code, out]).toEqual([0, expect.stringMatching(/claims +\{"role":"reader","level":3\}\n.*\netag +1\n/s)]);
     const { out: verdict } = await commandHere(["token", "verify"], { env: { ...env, TOKEN: user.accessToken } });
     expect(verdict).toContain("stale");
     expect(await update(user.sid, "--no-claims", "--etag", "0")).toMatchObject({

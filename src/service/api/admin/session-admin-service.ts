@@ -20,10 +20,11 @@ import { requireAccessCookie } from "./access-cookie.ts";
 import { createSession } from "./create-session.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { introspectToken } from "./introspect-token.ts";
+import { sessionMessage } from "./session-fields.ts";
 import { kindOf } from "./session-limit.ts";
 import { exportSubject, forgetSubject } from "./subjects.ts";
 import { isRefresh, updateSession, updateSubjectSessions } from "./update-session.ts";
-import { eventMessage, sessionMessage } from "./views.ts";
+import { eventMessage } from "./views.ts";
 import { watchRevocations } from "./watch-revocations.ts";
 
 export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<typeof SessionAdminService> {

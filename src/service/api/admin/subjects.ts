@@ -10,7 +10,8 @@ import { parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";
 import { shownTime } from "../times.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
-import { eventMessage, sessionMessage } from "./views.ts";
+import { sessionMessage } from "./session-fields.ts";
+import { eventMessage } from "./views.ts";
 
 const SESSIONS_PER_PAGE = 100;
 /** The number of sessions of whose events a page consists. Each has a few, and 33 at most. */

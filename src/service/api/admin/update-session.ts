@@ -14,7 +14,7 @@ import { audienceOf, claimsOf, sessionIdOf } from "../messages.ts";
 import { requestContextOf } from "../request-context.ts";
 import { requireAccessCookie } from "./access-cookie.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
-import { sessionMessage } from "./views.ts";
+import { sessionMessage } from "./session-fields.ts";
 
 export const isRefresh = (policy: AccessTokenPolicy) => policy === AccessTokenPolicy.REFRESH;
 

@@ -1,28 +1,9 @@
-/** Converts values of the domain to messages of the admin API: its enums, sessions and revocations. */
-import type { JsonObject } from "@bufbuild/protobuf";
-import {
-  DeviceBindingPolicy,
-  RevocationReason,
-  SessionEventType,
-  TokenType,
-  Transport as TransportEnum,
-} from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+/** Converts values of the domain to messages of the admin API: its enums, revocations and events. */
+import { RevocationReason, SessionEventType, TokenType } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { Introspection } from "../../session/admin/introspect.ts";
-import { type DeviceBinding, thumbprintOf } from "../../session/devices/key.ts";
 import type { SessionEvent } from "../../session/events/events.ts";
-import {
-  type Actor,
-  type Authentication,
-  audiencesOf,
-  type EndReason,
-  type Revocation,
-  type Session,
-  type StaleMark,
-  type Transport,
-} from "../../session/model.ts";
-import { timesOf } from "../messages.ts";
-import { feedTime, shownTime, wallTime } from "../times.ts";
-import { clientMessage } from "./session-limit.ts";
+import type { EndReason, Revocation, StaleMark } from "../../session/model.ts";
+import { feedTime, wallTime } from "../times.ts";
 
 // The types of these tables make sure that every value that the service uses has an enum value in the .proto files.
 
@@ -57,57 +38,6 @@ export const TOKEN_TYPES: { readonly [type in IntrospectedType]: TokenType } = {
   access_token: TokenType.ACCESS_TOKEN,
   refresh_token: TokenType.REFRESH_TOKEN,
 };
-
-const TRANSPORTS: { readonly [transport in Transport]: TransportEnum } = {
-  cookie: TransportEnum.COOKIE,
-  token: TransportEnum.TOKEN,
-};
-
-/** Returns how a requested session is to be refreshed, by cookie or at the token endpoint; undefined if the request allows both. */
-export function transportOf(asked: TransportEnum): Transport | undefined {
-  if (asked === TransportEnum.COOKIE) return "cookie";
-  return asked === TransportEnum.TOKEN ? "token" : undefined;
-}
-
-/** @param shiftMs by how many ms the wall clock is ahead of the time of the session's store */
-export function sessionMessage(session: Session, shiftMs: number) {
-  return {
-    sessionId: session.sid,
-    subject: session.subject,
-    clientId: session.clientId,
-    audience: audiencesOf(session.audience)[0],
-    audiences: [...audiencesOf(session.audience)],
-    claims: JSON.parse(session.claims) as JsonObject,
-    client: clientMessage(session),
-    ...timesOf(session, shiftMs),
-    ...(session.authentication && authenticationFields(session.authentication)),
-    ...(session.device && { deviceBinding: deviceFields(session.device, shiftMs) }),
-    ...(session.transport && { transport: TRANSPORTS[session.transport] }),
-    ...(session.persistent === false && { persistent: false }),
-    ...(session.lastSeen && { lastSeenClient: session.lastSeen }),
-    etag: String(session.version ?? 0),
-    ...(session.actor && { actor: actorFields(session.actor) }),
-    ...(session.upstream && { upstream: session.upstream }),
-    ...(session.deviceRequired && { deviceBindingPolicy: DeviceBindingPolicy.REQUIRED }),
-  };
-}
-
-function actorFields({ subject, reason = "", sessionId, endsWithSession }: Actor) {
-  return { subject, reason, sessionId: sessionId ?? "", endWithSession: endsWithSession === true };
-}
-
-function deviceFields(device: DeviceBinding, shiftMs: number) {
-  return {
-    algorithm: device.key.algorithm,
-    thumbprint: thumbprintOf(device),
-    bound: device.state === "bound",
-    sinceTime: shownTime(device.since, shiftMs),
-  };
-}
-
-function authenticationFields({ time, methods, contextClass }: Authentication) {
-  return { ...(time > 0 && { authTime: wallTime(time) }), amr: [...methods], acr: contextClass };
-}
 
 export function revocationMessage(revocation: Revocation) {
   return {

@@ -47,6 +47,9 @@ export async function createSession(context: Context, options: CreateOptions): P
   context.print([...(session ? [sessionFields(session, Date.now()), ""] : []), fields(tokens)].join("\n"));
 }
 
+/** The fields that an option sets: one that has none is named here. */
+type Offered = Exclude<keyof CreateSessionRequest, `$${string}` | "audience" | "transport" | "dpopJkt" | "upstream">;
+
 function requestOf(options: CreateOptions): CreateSessionRequest {
   const { subject, clientId = "", audience = [], amr = [], acr = "", replaces = "" } = options;
   const { userAgent = "", ipAddress = "", displayName = "" } = options;
@@ -60,13 +63,13 @@ function requestOf(options: CreateOptions): CreateSessionRequest {
     replacesSessionId: replaces,
     deviceBindingPolicy: DeviceBindingPolicy[options.requireDeviceBinding ? "REQUIRED" : "UNSPECIFIED"],
     limit: limitOf(options),
-    ...(options.persistent === false && { persistent: false }),
+    persistent: options.persistent === false ? false : undefined,
     actor: actorOf(options),
     claims: options.claim && claimsOf(options.claim),
     idleTimeout: lifeOf("--idle-timeout", options.idleTimeout),
     absoluteLifetime: lifeOf("--absolute-lifetime", options.absoluteLifetime),
     authTime: options.authTime ? timestampFromDate(timeOf(options.authTime)) : undefined,
-  });
+  } satisfies Record<Offered, unknown>);
 }
 
 function limitOf({ maxSessions, limitScope, whenExceeded }: CreateOptions) {

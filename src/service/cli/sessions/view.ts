@@ -59,30 +59,49 @@ function actorOf({ actor }: Session): string {
   return `${actor.subject}${reason}${actor.endWithSession ? `, until session ${actor.sessionId} ends` : ""}`;
 }
 
-export function sessionFields(session: Session, nowMs: number): string {
+type Field = Exclude<keyof Session, `$${string}`>;
+type Line = readonly [name: string, value: string];
+
+/** Returns the lines of the fields that have others than their own name and value. */
+function linesOf(session: Session, nowMs: number): { readonly [field in Field]?: readonly Line[] } {
   const when = (time: Timestamp | undefined) => shownAt(time, (ms) => moment(ms, nowMs));
-  return fields([
-    ["session", session.sessionId],
-    ["subject", session.subject],
-    ["client", session.clientId],
-    ["audience", session.audiences.join(", ")],
-    ["claims", session.claims === undefined ? "" : JSON.stringify(session.claims)],
-    ["etag", session.etag],
-    ["kind", kindOf(session)],
-    ["device", session.client?.displayName ?? ""],
-    ["user agent", session.client?.userAgent ?? ""],
-    ["address", session.client?.ipAddress ?? ""],
-    ["last user agent", session.lastSeenClient?.userAgent ?? ""],
-    ["last address", session.lastSeenClient?.ipAddress ?? ""],
-    ["created", when(session.createTime)],
-    ["refreshed", when(session.lastRefreshTime)],
-    ["ends unless refreshed", when(session.idleExpireTime)],
-    ["ends at the latest", when(session.absoluteExpireTime)],
-    ["authenticated", when(session.authTime)],
-    ["methods", session.amr.join(", ")],
-    ["class", session.acr],
-    ["device key", deviceKeyOf(session, when)],
-    ["actor", actorOf(session)],
-    ["cookies", session.persistent === false ? "end with the browser" : ""],
-  ]);
+  const { client, lastSeenClient } = session;
+  return {
+    sessionId: [["session", session.sessionId]],
+    clientId: [["client", session.clientId]],
+    audience: [],
+    client: [
+      ["kind", kindOf(session)],
+      ["device", client?.displayName ?? ""],
+      ["user agent", client?.userAgent ?? ""],
+      ["address", client?.ipAddress ?? ""],
+    ],
+    createTime: [["created", when(session.createTime)]],
+    lastRefreshTime: [["refreshed", when(session.lastRefreshTime)]],
+    idleExpireTime: [["ends unless refreshed", when(session.idleExpireTime)]],
+    absoluteExpireTime: [["ends at the latest", when(session.absoluteExpireTime)]],
+    audiences: [["audience", session.audiences.join(", ")]],
+    authTime: [["authenticated", when(session.authTime)]],
+    amr: [["methods", session.amr.join(", ")]],
+    acr: [["class", session.acr]],
+    deviceBinding: [["device key", deviceKeyOf(session, when)]],
+    deviceBindingPolicy: [],
+    lastSeenClient: [
+      ["last user agent", lastSeenClient?.userAgent ?? ""],
+      ["last address", lastSeenClient?.ipAddress ?? ""],
+    ],
+    actor: [["actor", actorOf(session)]],
+  };
+}
+
+export function sessionFields(session: Session, nowMs: number): string {
+  const lines = new Map<string, readonly Line[]>(Object.entries(linesOf(session, nowMs)));
+  const values = new Map<string, unknown>(Object.entries(Object(sessionAsJson(session))));
+  const textOf = (value: unknown = "") => (typeof value === "string" ? value : JSON.stringify(value));
+  return fields(
+    SessionSchema.fields.flatMap(
+      ({ localName, name, jsonName }) =>
+        lines.get(localName) ?? [[name.replaceAll("_", " "), textOf(values.get(jsonName))] as const],
+    ),
+  );
 }

@@ -11,7 +11,7 @@ import type {
   RefreshTokens,
   SessionStore,
 } from "../ports.ts";
-import { secondsLeft } from "../rotation/refresh.ts";
+import { maxAgeOf } from "../rotation/refresh.ts";
 import type { SessionLimit } from "./limit.ts";
 
 export type CreateLimit = {
@@ -33,8 +33,8 @@ export type Created = {
   readonly session: Session;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
-  /** The seconds after which the refresh token has expired. */
-  readonly secondsLeft: number;
+  /** That of the session's cookies (`maxAgeOf`). */
+  readonly maxAge: number | undefined;
 };
 
 /** A limit does not allow the session. Nothing was created, and nothing has ended. */
@@ -87,7 +87,7 @@ export async function create(
     session,
     accessToken: deps.accessTokens.issue(session, now),
     refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),
-    secondsLeft: secondsLeft(session.idleExpiresAt, now),
+    maxAge: maxAgeOf(session, now),
   };
 }
 

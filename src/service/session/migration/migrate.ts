@@ -13,7 +13,7 @@ import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { NewSession, Session, SessionId } from "../model.ts";
 import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } from "../ports.ts";
-import { secondsLeft } from "../rotation/refresh.ts";
+import { maxAgeOf } from "../rotation/refresh.ts";
 
 /**
  * How long an old session leads to no second session, in ms. It is the longest life of a cookie in a browser (RFC 6265bis section 5.5). The
@@ -53,7 +53,8 @@ export type Migrated = {
   readonly session: Session;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
-  readonly secondsLeft: number;
+  /** That of the session's cookies (`maxAgeOf`). */
+  readonly maxAge: number | undefined;
 };
 
 /**
@@ -110,7 +111,7 @@ export async function migrate(
       nonce: rotation.childNonce,
       issuedAt: session.createdAt,
     }),
-    secondsLeft: secondsLeft(session.idleExpiresAt, now),
+    maxAge: maxAgeOf(session, now),
   };
 }
 

@@ -49,8 +49,8 @@ type Refreshed = {
   readonly isKeyBound: boolean;
   /** The seconds until the refresh token expires. */
   readonly secondsLeft: number;
-  /** Whether cookies outlive the browser. */
-  readonly isPersistent: boolean;
+  /** That of the session's cookies (`maxAgeOf`). */
+  readonly maxAge: number | undefined;
   /** A challenge for the registration of a device key, if the session may have one. */
   readonly offer: string | undefined;
 };
@@ -132,14 +132,15 @@ export async function refresh(
   if (judged?.ok === false) return judged;
   deps.audit({ event: "session_renewed", sid, subject, actor: actor?.subject, outcome }, requester);
   if (others.length > 0) await replace(deps, session, others, requester);
+  const left = secondsLeft(session.idleExpiresAt, now);
   return {
     ok: true,
     sid,
     accessToken: deps.accessTokens.issue(judged?.session ?? session, now, rotated.device !== "unproven"),
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
-    secondsLeft: secondsLeft(session.idleExpiresAt, now),
-    isPersistent: session.persistent !== false,
+    secondsLeft: left,
+    maxAge: session.persistent === false ? undefined : left,
     // Only one of several parallel requests gets a challenge: a browser makes a key for each, and may sign only six times in nine minutes.
     offer: device.offers && outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
@@ -230,6 +231,11 @@ function refuse(
     default:
       return { ok: false, reason: rotated.reason, sid };
   }
+}
+
+/** Returns for how long a browser keeps the session's cookies, in seconds; undefined if they end with the browser. */
+export function maxAgeOf({ idleExpiresAt, persistent }: Session, now: StoreMs): number | undefined {
+  return persistent === false ? undefined : secondsLeft(idleExpiresAt, now);
 }
 
 export function secondsLeft(expiry: StoreMs, now: StoreMs): number {

@@ -5,12 +5,12 @@
  * A block that this version does not know is skipped: its first byte is followed by its length (2 bytes). The first byte is less than `{`,
  * with which claims begin.
  */
-import type { Authentication, Facts, LastSeen, Session } from "../../session/model.ts";
+import type { Authentication, LastSeen, NewSession, Session } from "../../session/model.ts";
 import { wallMs } from "../../session/time.ts";
 
 /** Time (6 bytes), length (2 bytes), JSON. */
 const AUTHENTICATION = 1;
-/** Length (2 bytes), JSON. */
+/** The fields that have no other form: length (2 bytes), JSON. */
 const FACTS = 2;
 /** The version of the session and the version below which access tokens are stale, 4 bytes each. */
 const VERSION = 3;
@@ -28,8 +28,8 @@ export function encodeAuthentication({ time, methods, contextClass }: Authentica
   return Buffer.concat([head, lengthAndJson([contextClass, ...methods])]);
 }
 
-export function encodeFacts(facts: Facts): Buffer {
-  return Buffer.concat([Buffer.of(FACTS), lengthAndJson(facts)]);
+export function encodeFacts(facts: Partial<NewSession>): Buffer {
+  return Object.keys(facts).length === 0 ? Buffer.alloc(0) : Buffer.concat([Buffer.of(FACTS), lengthAndJson(facts)]);
 }
 
 export function lastSeenText({ userAgent, ipAddress }: LastSeen): string {
@@ -41,15 +41,13 @@ function lengthAndJson(value: unknown): Buffer {
   return Buffer.concat([Buffer.of(text.length >> 8, text.length & 255), text]);
 }
 
-type Blocks = Facts & Pick<Session, "authentication" | "version" | "staleBelow" | "lastSeen">;
-
 /** Decodes the blocks that begin at `at` and end before the claims or at `end`. */
 export function decodeBlocks(
   bytes: Buffer,
   at: number,
   end: number,
-): { readonly blocks: Blocks; readonly claimsAt: number } {
-  let blocks: Blocks = {};
+): { readonly blocks: Partial<Session>; readonly claimsAt: number } {
+  let blocks: Partial<Session> = {};
   let from = at;
   while (from < end && bytes[from] !== CLAIMS_START) {
     const kind = bytes[from];
@@ -66,7 +64,7 @@ export function decodeBlocks(
       const [contextClass = "", ...methods]: string[] = JSON.parse(text);
       blocks = { ...blocks, authentication: { time: wallMs(bytes.readUIntBE(from + 1, 6)), methods, contextClass } };
     } else if (kind === FACTS) {
-      blocks = { ...blocks, ...(JSON.parse(text) as Facts) };
+      blocks = { ...blocks, ...(JSON.parse(text) as Partial<NewSession>) };
     } else if (kind === LAST_SEEN) {
       const [userAgent = "", ipAddress = ""]: string[] = JSON.parse(text);
       blocks = { ...blocks, lastSeen: { userAgent, ipAddress } };

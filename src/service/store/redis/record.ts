@@ -5,7 +5,7 @@
  */
 import type { DevicePresentation } from "../../session/devices/binding.ts";
 import type { KeyProof } from "../../session/devices/key.ts";
-import { type Audience, factsOf, type NewSession, type Session, type SessionId } from "../../session/model.ts";
+import type { Audience, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { EndingHolder } from "../../session/ports.ts";
 import type { RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
@@ -95,16 +95,16 @@ function encodeText(text: string): Buffer {
 
 /** Encodes the part of a record after the head. Each text but the last follows its length: one byte, or three bytes from 255 on. */
 export function encodeBody(session: NewSession): Buffer {
-  const { subject, clientId, audience, client, claims, authentication, dpopJkt } = session;
+  const { sid, subject, clientId, audience, client, claims, authentication, dpopJkt, ...others } = session;
+  // The head has these fields.
+  const { idleTimeoutMs, absoluteLifetimeMs, deviceRequired, transport, ...facts } = others;
   const parts: Buffer[] = [];
   const subjectBytes = Buffer.from(subject);
   parts.push(Buffer.of(subjectBytes.length >> 8, subjectBytes.length & 255), subjectBytes);
   parts.push(encodeText(clientId), encodeAudience(audience));
   for (const text of [client.userAgent, client.ipAddress, client.displayName]) parts.push(encodeText(text));
   if (authentication !== undefined) parts.push(encodeAuthentication(authentication));
-  const facts = factsOf(session);
-  if (facts !== undefined) parts.push(encodeFacts(facts));
-  parts.push(Buffer.from(claimsText(claims)));
+  parts.push(encodeFacts(facts), Buffer.from(claimsText(claims)));
   if (dpopJkt !== undefined) parts.push(encodeProofKey(dpopJkt));
   return Buffer.concat(parts);
 }

@@ -2,7 +2,7 @@
 import { create, isFieldSet } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { SessionSchema } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { sessionMessage } from "../../../../src/service/api/admin/views.ts";
+import { sessionMessage } from "../../../../src/service/api/admin/session-fields.ts";
 import type { Session } from "../../../../src/service/session/model.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { fullSession } from "../../../support/store/sessions.ts";
