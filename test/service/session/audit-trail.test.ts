@@ -20,7 +20,7 @@ import { type StoreMs, toWallClock, type WallMs, wallMs } from "../../../src/ser
 import { deviceTools } from "../../support/device-tools.ts";
 import { accessTokens, limitOf, REFRESH_TOKENS, REQUESTER } from "../../support/session/scripted.ts";
 import { embeddedBackend } from "../../support/store/backends.ts";
-import { clearDue } from "../../support/store/event-records.ts";
+import { takeDue } from "../../support/store/event-records.ts";
 import { newSession, nonce, REUSE_INTERVAL as R, sidOf, subject } from "../../support/store/sessions.ts";
 
 const IDLE = 10 * R;
@@ -94,7 +94,7 @@ async function play(
   now: () => StoreMs,
   steps: readonly Step[],
 ) {
-  await clearDue(store);
+  await takeDue(store);
   const events: AuditEvent[] = [];
   const audit = (event: AuditEvent) => void events.push(event);
   const deps = {
@@ -229,7 +229,7 @@ async function play(
       expect([event, event.subject]).toEqual([event, session?.subject]);
       if (session?.actor) expect([event, event.actor]).toEqual([event, session.actor.subject]);
     }
-    await clearDue(store);
+    await takeDue(store);
   }
 }
 

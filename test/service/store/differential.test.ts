@@ -13,6 +13,7 @@ import type { PresentedToken } from "../../../src/service/session/rotation/rotat
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
 import { someKey, someProof } from "../../support/store/device.ts";
+import { takeDue } from "../../support/store/event-records.ts";
 import {
   MARKER_LIFE,
   newSession,
@@ -22,7 +23,7 @@ import {
   sidOf,
   subject,
 } from "../../support/store/sessions.ts";
-import { ModelStore } from "./model.ts";
+import { ModelStore, ORIGIN } from "./model.ts";
 
 const backends: Backend[] = [];
 const stores: SessionStore[] = [];
@@ -70,6 +71,7 @@ const step = fc.oneof(
       agent: fc.constantFrom("", "Firefox", "Chrome"),
       /** Which id that leads to one session is used; null for an id that no other session has. */
       once: fc.option(fc.nat(1), { freq: 2 }),
+      login: fc.option(fc.record({ sessionId: fc.option(fc.nat(1)), subject: fc.option(fc.nat(1)) }), { freq: 2 }),
       actor: fc.option(fc.record({ own: pick, isAttached: fc.boolean() }), { freq: 2 }),
     }),
   },
@@ -156,7 +158,18 @@ const step = fc.oneof(
       refresh: fc.boolean(),
     }),
   },
-  { weight: 2, arbitrary: fc.record({ does: fc.constant("look" as const), session: pick, user: pick }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ does: fc.constant("look" as const), session: pick, user: pick, name: fc.nat(1) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant("useToken" as const),
+      token: fc.nat(1),
+      lifeMs: fc.constantFrom(1, R, IDLE),
+    }),
+  },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
@@ -189,6 +202,8 @@ function proofOf(proof: number | null, keys: readonly DeviceKey[]): { readonly p
   return { proof: keys[proof] ? { thumbprint: thumbprintOf({ key: keys[proof] }) } : someProof(proof) };
 }
 
+const noteToken = (id: string, lifeMs: number) => (store: SessionStore) => store.useToken(id, lifeMs);
+
 /**
  * Maps the reasons `idle` and `expired` to `unknown`. After a session has expired, a store may still know the reason for a while, but the
  * model never does.
@@ -201,6 +216,7 @@ function gone(result: RotateOutcome): RotateOutcome {
 
 async function play(history: readonly Step[]): Promise<void> {
   const model = new ModelStore();
+  for (const store of stores) await takeDue(store); // What a history that has failed has left.
   const start = backends.map((backend) => backend.now());
   // Sets the clocks of all stores and of the model to one time, which is a second later than the latest of them. This exceeds the
   // millisecond by which a store may date logins ahead of its clock after all sessions were ended.
@@ -210,6 +226,8 @@ async function play(history: readonly Step[]): Promise<void> {
   const keys = [someKey("ES256"), someKey("RS256")];
   const users = [subject(), subject()];
   const clientId = subject("history");
+  const issuer = `https://${clientId}.example`;
+  const tokenIds = [subject("token"), subject("token")] as const;
   const sids: SessionId[] = [sidOf(users[0] ?? "")]; // The first id belongs to no session.
   const tokens = new Map<SessionId, PresentedToken[]>();
   const onceIds = new Map<string, SessionId>();
@@ -228,12 +246,21 @@ async function play(history: readonly Step[]): Promise<void> {
         const jkt = step.proof !== null && step.proof > 1 ? { dpopJkt: someProof(step.proof).thumbprint } : {};
         const client = { userAgent: step.agent, ipAddress: "192.0.2.1", displayName: "" };
         const kind = step.kind && { kind: step.kind };
+        const [sessionId, name] = [step.login?.sessionId ?? undefined, step.login?.subject ?? undefined];
+        const upstream = step.login && {
+          upstream: {
+            issuer,
+            ...(sessionId !== undefined && { sessionId: `${sessionId}` }),
+            ...(name !== undefined && { subject: `${name}` }),
+          },
+        };
         const actor = step.once === null &&
           step.actor && { actor: { subject: "support", sessionId: sid(step.actor.own) } };
         const session = newSession(user(step.user), {
           clientId: step.isOther ? `${clientId}-other` : clientId,
           client,
           ...kind,
+          ...upstream,
           ...lifetimes,
           ...required,
           ...transport,
@@ -243,6 +270,7 @@ async function play(history: readonly Step[]): Promise<void> {
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
         const given = [session, first, step.cap, replaces] as const;
+        const asked = [...given, ORIGIN] as const;
         const { limit } = step;
         if (step.once !== null) {
           const claimed = `${user(step.user)} ${step.once}`;
@@ -250,14 +278,14 @@ async function play(history: readonly Step[]): Promise<void> {
           onceIds.set(claimed, id);
           const once = [CLAIM, limit ?? undefined, { ...session, sid: id }, first, step.cap] as const;
           const expected = model.createOnce(...once);
-          await all(expected, (store) => store.createOnce(...once));
+          await all(expected, (store) => store.createOnce(...once, ORIGIN));
           if (!expected.ok || !expected.isNew) break;
           sids.push(id);
           tokens.set(id, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
           break;
         }
-        if (limit === null || step.actor !== null) await all(model.create(...given), (store) => store.create(...given));
-        else await all(model.createWithin(limit, ...given), (store) => store.createWithin(limit, ...given));
+        if (limit === null || step.actor !== null) await all(model.create(...given), (store) => store.create(...asked));
+        else await all(model.createWithin(limit, ...given), (store) => store.createWithin(limit, ...asked));
         sids.push(session.sid);
         tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
         if (step.actor?.isAttached) {
@@ -309,14 +337,14 @@ async function play(history: readonly Step[]): Promise<void> {
         const { issuedAt } = known.at(-1 - (step.holder?.recent ?? 0)) ?? { issuedAt: storeMs(0) };
         const holder = step.holder ? { issuedAt, ...proofOf(step.holder.proof, keys) } : undefined;
         await all(model.end(sid(step.session), step.reason, holder), (store) =>
-          store.end(sid(step.session), step.reason, undefined, holder),
+          store.end(sid(step.session), step.reason, ORIGIN, holder),
         );
         break;
       }
       case "endOwned": {
         const { session, target, reason } = step;
         await all(model.endOwned(sid(session), sid(target), reason), (store) =>
-          store.endOwned(sid(session), sid(target), reason),
+          store.endOwned(sid(session), sid(target), reason, ORIGIN),
         );
         break;
       }
@@ -326,16 +354,16 @@ async function play(history: readonly Step[]): Promise<void> {
           ...(step.actor ? { actor: sid(step.session) } : {}),
         };
         const expected = model.endAll(user(step.user), step.reason, options);
-        await all(expected, (store) => store.endAll(user(step.user), step.reason, options));
+        await all(expected, (store) => store.endAll(user(step.user), step.reason, { ...options, origin: ORIGIN }));
         break;
       }
       case "forget":
-        // It changes no later outcome, so the model does nothing. What is removed: contract/forget.ts.
         if (step.ends) {
           await all(model.endAll(user(step.user), "revoked_subject", {}), (store) =>
-            store.endAll(user(step.user), "revoked_subject"),
+            store.endAll(user(step.user), "revoked_subject", { origin: ORIGIN }),
           );
         }
+        model.forget(user(step.user));
         await all({ events: 0, signals: 0 }, (store) => store.forget(user(step.user)));
         break;
       case "endAttached": {
@@ -347,7 +375,7 @@ async function play(history: readonly Step[]): Promise<void> {
       }
       case "revokeAll": {
         const before = step.ago === null ? undefined : storeMs(model.now - step.ago);
-        await all(model.revokeAll(before), (store) => store.revokeAll(before));
+        await all(model.revokeAll(before), (store) => store.revokeAll(before, ORIGIN));
         break;
       }
       case "elevate": {
@@ -376,6 +404,26 @@ async function play(history: readonly Step[]): Promise<void> {
         ]);
         const listed = model.listAll().filter((session) => session.clientId === clientId);
         await all(listed, async (store) => [...(await store.listAll(100, undefined, { clientId })).sessions]);
+        for (const login of [
+          { issuer, sessionId: `${step.name}` },
+          { issuer, subject: `${step.name}` },
+        ]) {
+          // A store may name sessions that have expired, but it need not.
+          const isLive = (sid: SessionId) => model.find(sid).ok;
+          const known = new Set(model.sessionsOf(login));
+          for (const store of stores) {
+            const found = await store.sessionsOf(login);
+            expect(new Set(found.filter(isLive))).toEqual(new Set([...known].filter(isLive)));
+            expect(found.filter((sid) => !known.has(sid))).toEqual([]);
+          }
+        }
+        for (const id of tokenIds) await all(model.isTokenUsed(id), (store) => store.isTokenUsed(id));
+        break;
+      }
+      case "useToken": {
+        const id = tokenIds[step.token] ?? "";
+        model.noteToken(id, step.lifeMs);
+        await all(undefined, noteToken(id, step.lifeMs));
       }
     }
   }
@@ -385,10 +433,15 @@ async function play(history: readonly Step[]): Promise<void> {
     const { revocations, staleMarks } = await store.revocations(undefined);
     return new Set<LogEntry>([...revocations, ...staleMarks].filter(isKept));
   });
+  await all(model.due, async (store) => {
+    const left = await takeDue(store);
+    return new Map(left.map(({ key, ...due }) => [key, due]));
+  });
 }
 
 test("the model, the embedded store and Redis agree on random histories", async () => {
   await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 60, maxLength: 150, size: "max" }), play), {
-    numRuns: 60,
+    numRuns: 250,
+    endOnFailure: true,
   });
 });

@@ -11,6 +11,7 @@ import {
 } from "../../../src/service/session/devices/binding.ts";
 import type { DeviceKey } from "../../../src/service/session/devices/key.ts";
 import { isProofKey } from "../../../src/service/session/devices/key.ts";
+import type { DueRecord } from "../../../src/service/session/events/events.ts";
 import {
   type Authentication,
   bindAtCreation,
@@ -22,6 +23,7 @@ import {
   type SessionId,
   type StaleMark,
   seenBy,
+  type UpstreamLogin,
 } from "../../../src/service/session/model.ts";
 import type {
   AttachOutcome,
@@ -50,6 +52,14 @@ import {
 import { earliest, later, latest, type StoreMs, storeMs } from "../../../src/service/session/time.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 
+/** The request of every operation. */
+export const ORIGIN = { admin: "ops", requestId: "r" };
+const BY = { admin: ORIGIN.admin };
+const IDS = { requestId: ORIGIN.requestId };
+
+type Due = Omit<DueRecord, "key">;
+type Unasked = Pick<DueRecord, "cause">;
+
 export class ModelStore {
   /** The sessions in order of creation. */
   readonly #sessions = new Map<SessionId, { session: Session; state: RotationState }>();
@@ -58,12 +68,20 @@ export class ModelStore {
   readonly #toEnd = new Set<SessionId>();
   readonly log: Revocation[] = [];
   readonly marks: StaleMark[] = [];
-  readonly #claims = new Map<SessionId, StoreMs>();
+  /** What is to be recorded, by the name of the record. */
+  readonly due = new Map<string, Due>();
+  /** Until when an id of a session leads to no second one, and a token counts as used. */
+  readonly #claims = new Map<string, StoreMs>();
   now = storeMs(0);
   #endedUntil = storeMs(0);
 
-  create(session: NewSession, childNonce: string, cap: number, replaces?: SessionId): CreateOutcome {
-    const newDevice = this.#isNewDevice(session);
+  create(
+    session: NewSession,
+    childNonce: string,
+    cap: number,
+    replaces?: SessionId,
+    newDevice = this.#isNewDevice(session),
+  ): CreateOutcome {
     const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
     const actors = new Map<SessionId, string>();
     const end = (sid: SessionId, actor: string | undefined) => actor !== undefined && actors.set(sid, actor);
@@ -87,6 +105,9 @@ export class ModelStore {
       absoluteExpiresAt,
     };
     this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
+    const { sid, clientId, client } = session;
+    const names = { sid, ...namesOf(created), clientId, client, ...(newDevice && { newDevice: true as const }) };
+    this.#leave(`+${sid}`, { type: "created", ...names });
     return { session: created, evicted, replaced, newDevice, ...(actors.size > 0 && { actors }) };
   }
 
@@ -96,6 +117,7 @@ export class ModelStore {
     childNonce: string,
     cap: number,
     replaces?: SessionId,
+    newDevice = this.#isNewDevice(session),
   ): CreateWithinOutcome {
     const isCounted = (sid: SessionId) => {
       const found = this.#live(sid)?.session;
@@ -107,7 +129,6 @@ export class ModelStore {
     };
     const counted = () => this.#ofSubject(session.subject).filter(isCounted);
     const ended: SessionId[] = [];
-    const newDevice = this.#isNewDevice(session);
     const takesPlace = replaces !== undefined && isCounted(replaces);
     if (!takesPlace && whenExceeded === "refuse" && counted().length >= maxSessions) {
       const oldest = counted().slice(0, 64);
@@ -121,8 +142,8 @@ export class ModelStore {
     while (!takesPlace && counted().length >= maxSessions) {
       ended.push(this.#endLeastUsed(counted().slice(0, whenExceeded === "end_oldest" ? 1 : 64)).sid);
     }
-    const { evicted, ...created } = this.create(session, childNonce, cap, replaces);
-    return { ok: true, ...created, evicted: [...ended, ...evicted], newDevice };
+    const { evicted, ...created } = this.create(session, childNonce, cap, replaces, newDevice);
+    return { ok: true, ...created, evicted: [...ended, ...evicted] };
   }
 
   createOnce(
@@ -139,8 +160,8 @@ export class ModelStore {
     }
     if (this.now < (this.#claims.get(sid) ?? 0)) return { ok: false, reason: "ended" };
     const created = limit
-      ? this.createWithin(limit, session, childNonce, cap)
-      : { ok: true as const, ...this.create(session, childNonce, cap) };
+      ? this.createWithin(limit, session, childNonce, cap, undefined, false)
+      : { ok: true as const, ...this.create(session, childNonce, cap, undefined, false) };
     if (!created.ok) return created;
     this.#claims.set(sid, later(this.now, claimMs));
     const { session: stored, evicted } = created;
@@ -165,11 +186,11 @@ export class ModelStore {
     if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
     if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
     if (verdict === "two_holders") {
-      return { ok: false, reason: verdict, ...this.#endNamed(found.session, "reuse") };
+      return { ok: false, reason: verdict, ...this.#endNamed(found.session, "reuse", { cause: verdict }) };
     }
     const decision = decide(state, token, freshNonce, this.now, REUSE_INTERVAL, verdict === "held");
     if (decision.outcome === "reuse") {
-      return { ok: false, reason: "reuse", ...this.#endNamed(found.session, "reuse") };
+      return { ok: false, reason: "reuse", ...this.#endNamed(found.session, "reuse", {}) };
     }
     const { outcome, next } = decision;
     const shown = shownBy(verdict, outcome);
@@ -273,6 +294,7 @@ export class ModelStore {
     const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
     const until = storeMs(Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
     this.#endedUntil = latest(this.#endedUntil, until);
+    this.#leave(`*${until}`, { type: "all_ended", revokedUntil: until });
     for (const [sid, own] of this.#attached) {
       if ((this.#sessions.get(own)?.session.createdAt ?? Number.POSITIVE_INFINITY) <= until) this.#toEnd.add(sid);
     }
@@ -319,7 +341,7 @@ export class ModelStore {
   endAttached(): ExpiredSession[] {
     const ended = [...this.#toEnd].flatMap((sid) => {
       const live = this.#live(sid);
-      return live === undefined ? [] : [{ sid, ...this.#endNamed(live.session, "actor_ended") }];
+      return live === undefined ? [] : [{ sid, ...this.#endNamed(live.session, "actor_ended", {}) }];
     });
     this.#toEnd.clear();
     return ended;
@@ -357,18 +379,49 @@ export class ModelStore {
     return found !== undefined && found.session.createdAt <= this.#endedUntil;
   }
 
-  #endNamed(session: Session, reason: EndReason) {
-    this.#end(session.sid, reason);
+  #endNamed(session: Session, reason: EndReason, unasked?: Unasked) {
+    this.#end(session.sid, reason, unasked);
     return namesOf(session);
   }
 
-  /** Ends a session. @returns the subject of its actor, if it has one */
-  #end(sid: SessionId, reason: EndReason): string | undefined {
-    const actor = this.#live(sid)?.session.actor?.subject;
+  /** Ends a session. @param unasked if no request has asked for it @returns the subject of its actor, if it has one */
+  #end(sid: SessionId, reason: EndReason, unasked?: Unasked): string | undefined {
+    const session = this.#live(sid)?.session;
     for (const [other, own] of this.#attached) if (own === sid) this.#toEnd.add(other);
+    if (session !== undefined) this.#leave(sid, { type: "ended", sid, ...namesOf(session), reason }, unasked);
     this.#sessions.delete(sid);
     this.log.push({ sid, revokedAt: this.now, expiresAt: later(this.now, MARKER_LIFE), reason });
-    return actor;
+    return session?.actor?.subject;
+  }
+
+  /** Leaves an event to be recorded. */
+  #leave(key: string, event: Omit<Due["event"], "time">, unasked?: Unasked): void {
+    const by = unasked === undefined ? BY : {};
+    const ids = unasked === undefined ? IDS : {};
+    this.due.set(key, { event: { time: this.now, ...event, ...by }, since: this.now, ids, ...unasked });
+  }
+
+  /** Removes what is to be recorded of a subject, but of its live sessions. It changes no later outcome. What else is removed: contract/forget.ts. */
+  forget(subject: string): void {
+    for (const [key, { event }] of this.due) {
+      if (event.subject === subject && event.sid && this.#live(event.sid) === undefined) this.due.delete(key);
+    }
+  }
+
+  noteToken(id: string, lifeMs: number): void {
+    this.#claims.set(id, later(this.now, lifeMs));
+  }
+
+  isTokenUsed(id: string): boolean {
+    return this.now < (this.#claims.get(id) ?? 0);
+  }
+
+  /** Returns the sessions of a login that have not ended, whether they have expired or not. */
+  sessionsOf({ issuer, ...login }: UpstreamLogin): SessionId[] {
+    const [[name, value] = []] = Object.entries(login);
+    const isOf = ({ upstream }: Session) =>
+      upstream?.issuer === issuer && upstream[name as "sessionId" | "subject"] === value;
+    return [...this.#sessions].flatMap(([sid, { session }]) => (isOf(session) ? [sid] : []));
   }
 }
 

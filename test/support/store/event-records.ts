@@ -46,11 +46,13 @@ export async function dueOf(store: SessionStore, ...sids: SessionId[]): Promise<
   return records.filter(({ event: { sid } }) => (sid === undefined ? sids.length === 0 : sids.includes(sid)));
 }
 
-/** Forgets what is to be recorded. */
-export async function clearDue(store: SessionStore): Promise<void> {
+/** Forgets what is to be recorded, and returns it. */
+export async function takeDue(store: SessionStore): Promise<DueRecord[]> {
+  const taken: DueRecord[] = [];
   for (;;) {
     const records = (await store.dueRecords()).flatMap((part) => part.records);
-    if (records.length === 0) return;
+    if (records.length === 0) return taken;
+    taken.push(...records);
     await store.recordEvents(
       records.map(({ event }) => recordOf(event)),
       0,

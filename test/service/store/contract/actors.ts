@@ -6,7 +6,7 @@ import type { ExpiredSession, SessionStore } from "../../../../src/service/sessi
 import { wallMs } from "../../../../src/service/session/time.ts";
 import type { Cursor } from "../../../../src/service/signals/ports.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
-import { clearDue, dueOf } from "../../../support/store/event-records.ts";
+import { dueOf, takeDue } from "../../../support/store/event-records.ts";
 import { elsewhere, IDLE, newSession, nonce, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
 import { until } from "../../../support/until.ts";
 
@@ -17,7 +17,7 @@ const LIKE_AN_ACTOR = '{"actor":{"subject":"nobody"}}';
 export function actorsContract(context: () => Context): void {
   beforeEach(async () => {
     await expireAll();
-    await clearDue(context().store);
+    await takeDue(context().store);
   });
 
   /** Creates a session of a subject that an actor uses. */
