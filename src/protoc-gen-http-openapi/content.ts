@@ -26,24 +26,12 @@ export function contentOf(schema: Schema, others: MediaTypes, isForm = false): J
   return content;
 }
 
-/** Describes the content of a stream of requests: one per line, elements of an array, or size-delimited messages. */
-export function requestStreamOf(schema: Schema, others: MediaTypes): JsonObject {
+/** Describes the content of a stream: one message per line, elements of an array, or size-delimited; of responses also events. */
+export function streamOf(schema: Schema, others: MediaTypes, of: "request" | "response"): JsonObject {
   return {
     "application/x-ndjson": { schema },
+    ...(of === "response" && { "text/event-stream": { schema } }),
     "application/json": { schema: { type: "array", items: schema } },
-    ...delimited(others),
+    ...Object.fromEntries(others.filter(isBinary).map((mediaType) => [mediaType, BINARY])),
   };
-}
-
-export function responseStreamOf(schema: Schema, others: MediaTypes): JsonObject {
-  return {
-    "application/x-ndjson": { schema },
-    "text/event-stream": { schema },
-    "application/json": { schema: { type: "array", items: schema } },
-    ...delimited(others),
-  };
-}
-
-function delimited(others: MediaTypes): JsonObject {
-  return Object.fromEntries(others.filter(isBinary).map((mediaType) => [mediaType, BINARY]));
 }

@@ -2,7 +2,7 @@ import type { DescField, DescMethod } from "@bufbuild/protobuf";
 import type { EntityTags, Route } from "connect-http-routes/descriptors";
 import { fieldByName, isHttpBody, messageType, TEXT_MESSAGES } from "connect-http-routes/descriptors";
 import { commentOf, summaryOf } from "./comments.ts";
-import { contentOf, type MediaTypes, RAW, requestStreamOf, responseStreamOf } from "./content.ts";
+import { contentOf, type MediaTypes, RAW, streamOf } from "./content.ts";
 import type { HandlerOptions } from "./handler-options.ts";
 import type { JsonObject } from "./json.ts";
 import { pathParameter, queryParameters } from "./parameters.ts";
@@ -85,7 +85,7 @@ function requestBody(
   if (isHttpBody(field === undefined ? input : messageType(field))) return { content: RAW };
   const content = (schema: Schema): JsonObject =>
     method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming"
-      ? requestStreamOf(schema, mediaTypes)
+      ? streamOf(schema, mediaTypes, "request")
       : contentOf(schema, mediaTypes, field === undefined);
   if (field !== undefined) {
     const required = isRequired(field) || undefined;
@@ -111,7 +111,7 @@ function response(method: DescMethod, route: Route, schemas: Schemas, mediaTypes
   if (!streaming) return { description, content: contentOf(schema, mediaTypes) };
   return {
     description: `${description}\n\nA stream: one message per line, event or array element, chosen by \`Accept\`.`,
-    content: responseStreamOf(schema, mediaTypes),
+    content: streamOf(schema, mediaTypes, "response"),
   };
 }
 

@@ -112,26 +112,15 @@ export class PathTree {
 type Segments = readonly (string | undefined)[];
 
 /** Finds a route with backtracking. At each node literals are tried before `*`, and `*` before `**`. */
-function find(from: Node, segments: Segments, verb: string, start: number): Route | undefined {
-  let [node, at] = [from, start];
-  for (;;) {
-    const { star, doubleStar } = node;
-    if (at === segments.length) return endOf(node, verb) ?? (doubleStar && endOf(doubleStar, verb));
-    const literal = literalChild(node, segments[at]);
-    // If at most one kind of next node can match, no backtracking is needed.
-    if (doubleStar === undefined && (literal === undefined || star === undefined)) {
-      const next = literal ?? star;
-      if (next === undefined) return undefined;
-      node = next;
-      at++;
-      continue;
-    }
-    return (
-      (literal && find(literal, segments, verb, at + 1)) ??
-      (star && find(star, segments, verb, at + 1)) ??
-      (doubleStar && findRest(doubleStar, segments, verb, at))
-    );
-  }
+function find(node: Node, segments: Segments, verb: string, at: number): Route | undefined {
+  const { star, doubleStar } = node;
+  if (at === segments.length) return endOf(node, verb) ?? (doubleStar && endOf(doubleStar, verb));
+  const literal = literalChild(node, segments[at]);
+  return (
+    (literal && find(literal, segments, verb, at + 1)) ??
+    (star && find(star, segments, verb, at + 1)) ??
+    (doubleStar && findRest(doubleStar, segments, verb, at))
+  );
 }
 
 /** Finds a route through `**`, which leaves the last segments to the literals after it. Routes with more literals are tried first. */

@@ -55,27 +55,13 @@ export function unprefixMetadata(headers: Headers): void {
   }
 }
 
-/** Caches the decisions of a matcher by header name. The cache is bounded because clients choose the names. */
-function remembered(matcher: HeaderMatcher): HeaderMatcher {
-  const known = new Map<string, boolean | string>();
-  return (name) => {
-    let decision = known.get(name);
-    if (decision === undefined) {
-      decision = matcher(name);
-      if (known.size < 500) known.set(name, decision);
-    }
-    return decision;
-  };
-}
-
 /** ASCII-Value of gRPC (PROTOCOL-HTTP2.md). Metadata cannot carry other values. */
 const ASCII_VALUE = /^[\x20-\x7e]*$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}(?:,\s*[A-Za-z0-9+/]*={0,2})*$/;
 
 /** Returns a function that makes the metadata of a call from its request headers. */
 export function createMetadataReader(options: MetadataOptions): (context: HandlerContext) => [string, string][] {
-  const decide = remembered(options.requestHeaders ?? forwardRequestHeader);
-  const { trustForwarded = false } = options;
+  const { requestHeaders: decide = forwardRequestHeader, trustForwarded = false } = options;
   return (context) => {
     const trust = isTrusted(trustForwarded, context.values.get(peerAddress));
     const { requestHeader } = context;
@@ -91,10 +77,7 @@ export function createMetadataReader(options: MetadataOptions): (context: Handle
       }
       metadata.push([key, value]);
     };
-    if (requestHeader instanceof HeaderMap) {
-      const lines = requestHeader.lines();
-      for (let i = 0; i < lines.length; i += 2) add(lines[i] ?? "", lines[i + 1] ?? "");
-    } else for (const [name, value] of requestHeader) add(name, value);
+    forEachLine(requestHeader, add);
     addForwarded(metadata, context, trust);
     return metadata;
   };
@@ -124,12 +107,18 @@ function tokens(connection: string | null): readonly string[] {
 
 /** Adds the headers or trailers of an upstream's response to the headers of the response to the client. */
 export function copyResponseMetadata(from: Headers, to: Headers, matcher = forwardResponseHeader): void {
-  const add = (name: string, value: string) => {
+  forEachLine(from, (name, value) => {
     const decision = matcher(name);
     if (decision !== false) to.append(decision === true ? name : decision, value);
-  };
-  if (from instanceof HeaderMap) {
-    const lines = from.lines();
-    for (let i = 0; i < lines.length; i += 2) add(lines[i] ?? "", lines[i + 1] ?? "");
-  } else for (const [name, value] of from) add(name, value);
+  });
+}
+
+/** Calls back for each line. To iterate a HeaderMap would create a real `Headers`, which costs more. */
+function forEachLine(headers: Headers, callback: (name: string, value: string) => void): void {
+  if (!(headers instanceof HeaderMap)) {
+    for (const [name, value] of headers) callback(name, value);
+    return;
+  }
+  const lines = headers.lines();
+  for (let i = 0; i < lines.length; i += 2) callback(lines[i] ?? "", lines[i + 1] ?? "");
 }

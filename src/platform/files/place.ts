@@ -5,9 +5,9 @@ import { link, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/
 import { basename, dirname, join } from "node:path";
 import { errorCode } from "./error-code.ts";
 
-/** A temporary file that is older than this, in ms, belongs to a writer that was killed. */
-const STALE_MS = 60_000;
-const TEMPORARY = /^\.[0-9a-f-]{36}\.tmp$/;
+/** A temporary file that is older than this, in ms, was left by a process that was killed: writing takes far less time. */
+const MAX_WRITING_MS = 60_000;
+const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
 /**
  * Creates a file (0600, its directories 0700) unless it exists. Of several processes that start at once exactly one creates it.
@@ -19,6 +19,7 @@ export async function createFile(path: string, text: string): Promise<boolean> {
   return viaTemporary(path, text, {}, async (temporary) => {
     try {
       await link(temporary, path); // Unlike `rename`, `link` fails if the name exists.
+      await syncDirectory(dirname(path));
       return true;
     } catch (error) {
       if (errorCode(error) === "EEXIST") return false;
@@ -30,17 +31,21 @@ export async function createFile(path: string, text: string): Promise<boolean> {
 /** Replaces a file. Its owner and mode stay, and a link stays a link. */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const file = await realpath(path);
-  await viaTemporary(file, text, await stat(file), (temporary) => rename(temporary, file));
+  await viaTemporary(file, text, await stat(file), async (temporary) => {
+    await rename(temporary, file);
+    await syncDirectory(dirname(file));
+  });
 }
 
-async function viaTemporary<T>(
+/** Writes a text to a temporary file beside the path, and calls `place` when it is on the disk. @param like the owner and the mode; default: 0600 */
+export async function viaTemporary<T>(
   path: string,
   text: string,
   like: Partial<Pick<Stats, "mode" | "uid" | "gid">>,
   place: (temporary: string) => Promise<T>,
 ): Promise<T> {
-  await removeStaleTemporaries(path);
-  const temporary = `${path}.${randomUUID()}.tmp`; // A process id would not be unique: it is often the same in several containers.
+  await removeLeftovers(path);
+  const temporary = temporaryOf(path);
   try {
     const file = await open(temporary, "wx", 0o600);
     try {
@@ -53,28 +58,43 @@ async function viaTemporary<T>(
     } finally {
       await file.close();
     }
-    const placed = await place(temporary);
-    await syncDirectory(dirname(path));
-    return placed;
+    return await place(temporary);
   } finally {
     await rm(temporary, { force: true });
   }
 }
 
-/** Removes files that a killed writer of this file left behind: they may hold secrets. */
-async function removeStaleTemporaries(path: string): Promise<void> {
-  const directory = dirname(path);
-  const prefix = basename(path);
-  for (const name of await readdir(directory)) {
-    if (!name.startsWith(prefix) || !TEMPORARY.test(name.slice(prefix.length))) continue;
-    const temporary = join(directory, name);
-    const { mtimeMs } = await stat(temporary).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
-    if (Date.now() - mtimeMs > STALE_MS) await rm(temporary, { force: true });
+/** A process id would not be unique: it is often the same in several containers. */
+const temporaryOf = (path: string) => `${path}.${randomUUID()}.tmp`;
+
+/** Removes the temporary files of killed writers, since these may hold secrets. Files that cannot be removed are ignored. */
+export async function removeLeftovers(path: string): Promise<void> {
+  const [directory, name] = [dirname(path), basename(path)];
+  const names = await readdir(directory).catch(() => []);
+  const leftovers = names.filter((other) => other.startsWith(name) && TEMPORARY.test(other.slice(name.length)));
+  const now = leftovers.length === 0 ? undefined : await fileTime(path).catch(() => undefined);
+  for (const leftover of leftovers) {
+    const file = join(directory, leftover);
+    const since = await stat(file).catch(() => undefined);
+    if (since !== undefined && now !== undefined && now - since.mtimeMs > MAX_WRITING_MS)
+      await rm(file, { force: true }).catch(() => {});
+  }
+}
+
+/** Returns the current time of the file system, in ms. By a clock that is ahead of it, files that others just write would seem old. */
+async function fileTime(path: string): Promise<number> {
+  const probe = temporaryOf(path);
+  const file = await open(probe, "wx", 0o600);
+  try {
+    return (await file.stat()).mtimeMs;
+  } finally {
+    await file.close();
+    await rm(probe, { force: true });
   }
 }
 
 /** Flushes a directory, so that a new name survives a power cut. */
-async function syncDirectory(path: string): Promise<void> {
+export async function syncDirectory(path: string): Promise<void> {
   if (process.platform === "win32") return; // Some systems cannot open directories.
   const directory = await open(path, "r");
   await directory.sync().finally(() => directory.close());
