@@ -79,6 +79,7 @@ test("after closing nothing is looked for", async () => {
   await attached.look();
   await attached.close();
   wake();
+  await new Promise(setImmediate); // A look begins in a later turn.
   expect(calls()).toBe(1);
 });
 

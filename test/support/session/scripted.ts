@@ -101,7 +101,9 @@ export function limitOf(retryAfterMs?: number): RateLimit & { readonly counted: 
       return retryAfterMs;
     },
     giveBack(key) {
-      counted.splice(counted.indexOf(key), 1);
+      const at = counted.indexOf(key);
+      if (at === -1) throw new Error(`nothing was counted for ${key}`);
+      counted.splice(at, 1);
     },
   };
 }
