@@ -22,9 +22,8 @@ export function decodeBytes(segment: string): Uint8Array<ArrayBuffer> | undefine
     if (left < 8) continue;
     left -= 8;
     bytes[length++] = bits >> left;
-    bits &= (1 << left) - 1;
   }
-  return bits === 0 ? bytes : undefined;
+  return (bits & ((1 << left) - 1)) === 0 ? bytes : undefined;
 }
 
 /** Returns the text of a base64url segment. Returns undefined unless the segment is canonical and its bytes are UTF-8. */

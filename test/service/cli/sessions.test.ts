@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ClientKind } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { ClientKind, CreateSessionRequestSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { PROGRAM } from "../../support/program.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
 import { logIn } from "../../support/sessions.ts";
@@ -47,7 +47,22 @@ const refreshStatus = async ({ refreshToken }: { readonly refreshToken: string }
     })
   ).status;
 
+/** Options of `sessions create` that do not have the name of their field, and fields that have none. */
+const OPTIONS: Readonly<Record<string, string | undefined>> = {
+  ...{ claims: "--claim", audiences: "--audience", client: "--user-agent", replaces_session_id: "--replaces" },
+  ...{ device_binding_policy: "--require-device-binding", persistent: "--no-persistent", limit: "--max-sessions" },
+  ...{ transport: undefined, dpop_jkt: undefined, upstream: undefined },
+};
+
 describe("sessions create", () => {
+  test("has an option for every field", async () => {
+    const { out } = await commandHere(["sessions", "create", "--help"], { env });
+    const wanted = CreateSessionRequestSchema.fields.map(({ name }) =>
+      Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : `--${name.replaceAll("_", "-")}`,
+    );
+    expect(wanted.filter((option) => option !== undefined && !out.includes(`${option} `))).toEqual([]);
+  });
+
   test("creates a session with all that is given, and prints its tokens", async () => {
     const subject = newSubject();
     const { session, accessToken, refreshToken, setCookies } = await created(
