@@ -8,10 +8,6 @@ import { type Failure, FailureError, failures } from "./response/failure.ts";
 import { isJson } from "./response/negotiation.ts";
 import type { Binding } from "./routes/matcher.ts";
 
-const FORM = /^application\/x-www-form-urlencoded\s*(?:;\s*charset="?utf-?8"?\s*)?$/i;
-
-const MULTIPART = /^multipart\/form-data\s*;/i;
-
 const NO_BYTES = new Uint8Array();
 
 /**
@@ -30,23 +26,22 @@ export function readRequest<Source>(
   // An empty header counts as absent.
   const contentType = exchange.headers.get("content-type") || null;
   const isPlain = contentType === null || contentType === "application/json";
-  const isForm = !isPlain && request.decodeForm !== undefined && FORM.test(contentType);
-  const { decodeMultipart } = request;
-  const isMultipart = !isPlain && decodeMultipart !== undefined && MULTIPART.test(contentType);
+  const form = isPlain ? undefined : request.forms.find((each) => each.contentType.test(contentType));
   const codec = codecs && codecOf(codecs, contentType)?.codec;
-  const known = codec === undefined ? isPlain || isForm || isMultipart || isJson(contentType) : request.accepts(codec);
+  const known = codec === undefined ? isPlain || form !== undefined || isJson(contentType) : request.accepts(codec);
   if (request.body === "json" && !known) throw new FailureError(unsupported(contentType, codec !== undefined));
-  const readable = request.body !== "none" && exchange.hasBody;
-  const body = readable
-    ? readBody(exchange, rpc.options.readMaxBytes, request.body === "raw" || isMultipart, inFlight)
-    : NO_BYTES;
-  const decode = (bytes: Uint8Array) => {
-    if (isMultipart) return decodeMultipart(bindings, bytes, contentType);
-    return isForm && request.decodeForm !== undefined
-      ? request.decodeForm(bindings, bytes)
-      : request.decode(bindings, query, bytes, contentType, codec);
-  };
-  return body instanceof Promise ? body.then(decode) : decode(body);
+  const raw = form?.raw ?? request.body === "raw";
+  const { readMaxBytes } = rpc.options;
+  const body =
+    request.body === "none"
+      ? NO_BYTES
+      : inFlight === undefined
+        ? exchange.read(readMaxBytes, raw)
+        : readMetered(exchange, readMaxBytes, raw, inFlight);
+  const { decode } = form ?? request;
+  return body instanceof Promise
+    ? body.then((bytes) => decode(bindings, query, bytes, contentType, codec))
+    : decode(bindings, query, body, contentType, codec);
 }
 
 function unsupported(contentType: string | null, known: boolean): Failure {
@@ -54,27 +49,14 @@ function unsupported(contentType: string | null, known: boolean): Failure {
   return failures.unsupportedMediaType(`the content type ${contentType} ${reason}`);
 }
 
-function readBody<Source>(
-  exchange: Exchange<Source>,
-  limit: number,
-  raw: boolean,
-  inFlight: CallInFlight | undefined,
-): Uint8Array | Promise<Uint8Array> {
-  const readBefore = exchange.bodyReadBefore(raw);
-  if (readBefore !== undefined) {
-    if (readBefore.byteLength > limit) throw new FailureError(failures.tooLarge(limit));
-    return readBefore;
-  }
-  return inFlight === undefined ? exchange.read(limit) : readMetered(exchange, limit, inFlight);
-}
-
 async function readMetered<Source>(
   exchange: Exchange<Source>,
   limit: number,
+  raw: boolean,
   inFlight: CallInFlight,
 ): Promise<Uint8Array> {
-  const encoding = exchange.headers.get("content-encoding");
-  const read = await exchange.read(limit, inFlight);
+  const encoding = exchange.isReadBefore || !exchange.hasBody ? null : exchange.headers.get("content-encoding");
+  const read = await exchange.read(limit, raw, inFlight);
   const body = encoding === null ? read : await decompress(exchange.gzip, read, encoding, limit);
   inFlight.hold(body.byteLength);
   return body;

@@ -80,10 +80,9 @@ function unsupported(contentType: string | null): FailureError {
 
 function openBody<Source>(exchange: Exchange<Source>, raw: boolean): BodyChunks {
   if (!exchange.hasBody) return chunksOf(new Uint8Array());
-  const readBefore = exchange.bodyReadBefore(raw);
-  if (readBefore !== undefined) return chunksOf(readBefore);
-  const encoding = exchange.headers.get("content-encoding");
-  return encoding === null ? exchange.chunks() : decompressChunks(exchange.gzip, exchange.chunks(), encoding);
+  const encoding = exchange.isReadBefore ? null : exchange.headers.get("content-encoding");
+  const chunks = exchange.chunks(raw);
+  return encoding === null ? chunks : decompressChunks(exchange.gzip, chunks, encoding);
 }
 
 async function* split(body: BodyChunks, splitter: StreamSplitter, inFlight: CallInFlight): AsyncGenerator<Uint8Array> {

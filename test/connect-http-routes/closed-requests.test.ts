@@ -72,14 +72,14 @@ test.each(CLIENTS)("the body of %s before it is read is refused", async (_, star
     const closed = new Promise((resolve) => request.once("close", resolve));
     giveUp();
     await closed;
-    return exchange.read(100);
+    return exchange.read(100, true);
   });
   expect(outcome).toMatchObject({ code: Code.Canceled });
 });
 
 test.each(CLIENTS)("the body of %s while it is read is refused", async (_, start) => {
   const outcome = await outcomeOf(start, (exchange, request, giveUp) => {
-    const reading = exchange.read(100) as Promise<Uint8Array>;
+    const reading = exchange.read(100, true) as Promise<Uint8Array>;
     if (request.readableLength > 0) giveUp();
     else request.once("data", giveUp);
     return reading;

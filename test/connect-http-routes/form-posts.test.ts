@@ -34,6 +34,13 @@ test("forms are an option of a table, too, which wins over the handler's", async
   expect((await listener.fetchRaw({ method: "POST", target: "/v1/items", headers, body: "name=a" })).status).toBe(415);
 });
 
+test("a query beside a form is refused where unknown parameters are", async () => {
+  const listener = openFetch(createFetchHandler({ ...serving, formPosts: true, refuseUnknownQuery: true }));
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
+  const send = (target: string) => listener.fetchRaw({ method: "POST", target, headers, body: "name=a" });
+  expect([(await send("/v1/items")).status, (await send("/v1/items?tags=x")).status]).toEqual([200, 400]);
+});
+
 test("forms are refused by default", async () => {
   expect((await post(false, "name=a")).status).toBe(415);
 });

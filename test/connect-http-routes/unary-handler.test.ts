@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { connect } from "node:http2";
 import { connect as connectTcp } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
@@ -146,6 +147,18 @@ describe.each([
   test.each(Object.entries(PASSED_ON))("leaves to the fallback: %s", async (_name, request) => {
     await using actual = await open(createUnaryHandler({ ...options, fallback: passedOn }));
     expect((await actual.fetchRaw(request)).status).toBe(299);
+  });
+
+  test("takes the body that middleware has read and decompressed", async () => {
+    const handler = createUnaryHandler({ ...options, fallback: passedOn });
+    await using listener = await open((request, response) => {
+      void buffer(request).then(() => {
+        Object.assign(request, { body: { pageToken: "t" } });
+        handler(request, response);
+      });
+    });
+    const request = post(LIST, { ...json, "content-encoding": "gzip" }, gzipSync("{}"));
+    expect((await listener.fetchRaw(request)).headers.get("x-asked")).toEqual(["POST connect t"]);
   });
 
   // Over HTTP/2 the body has no announced length, so the handler has to count its bytes.

@@ -15,20 +15,18 @@ export interface Exchange<Source> {
   readonly peerAddress: string | undefined;
   /** Whether the request may have a body. */
   readonly hasBody: boolean;
+  /** Whether middleware has read the body, and decompressed it. */
+  readonly isReadBefore: boolean;
   /**
-   * Returns the decoded body if middleware has already read it (`request.body`), otherwise undefined.
+   * Reads the whole body, or takes what middleware has read (`request.body`). Returns a promise only if it has not arrived yet.
    * @param raw whether the bytes are needed as they were sent
-   * @throws Error if the body was read and is lost
-   */
-  bodyReadBefore(raw: boolean): Uint8Array | undefined;
-  /**
-   * Reads the whole body. Returns a promise only if it has not arrived yet.
    * @param meter is notified of the bytes in memory
    * @throws FailureError `too_large` as soon as the body is longer than `limit` bytes, or the error with which `meter` refuses the body
+   * @throws Error if middleware has read the body and it is lost
    */
-  read(limit: number, meter?: BodyMeter): Uint8Array | Promise<Uint8Array>;
-  /** Reads the body piece by piece. */
-  chunks(): BodyChunks;
+  read(limit: number, raw: boolean, meter?: BodyMeter): Uint8Array | Promise<Uint8Array>;
+  /** Reads the body piece by piece, or takes what middleware has read. @throws as `read` */
+  chunks(raw: boolean): BodyChunks;
   /** Whether the client can read the response while it sends the request. */
   readonly fullDuplex: boolean;
   /** Calls back once if the client disconnects before the response is complete. Returns a function that unsubscribes. */

@@ -1,6 +1,8 @@
 /** The headers of a request as Node has parsed them. */
 type ParsedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
+const NO_HEADERS: ParsedHeaders = {};
+
 /** `inspect.custom` of node:util, which other runtimes lack. */
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
@@ -16,20 +18,21 @@ const WHITESPACE = "\t\r\n ";
  * sent: a response has about ten, and searching so few is faster than a map.
  */
 export class HeaderMap implements Headers {
-  #source: ParsedHeaders | undefined;
-  /** The names and values, alternating. Values of the same name follow each other. */
+  readonly #source: ParsedHeaders;
+  /** The names and values, alternating. Values of the same name follow each other. Undefined while the source is read in place. */
   #lines: string[] | undefined;
   /** Whether a name other than `set-cookie` has several values, which are sent as one. */
   #isRepeated = false;
 
   constructor(source?: ParsedHeaders) {
-    this.#source = source;
+    this.#source = source ?? NO_HEADERS;
+    if (source === undefined) this.#lines = [];
   }
 
   get(name: string): string | null {
     const key = keyOf(name);
     if (this.#lines === undefined) {
-      const value = this.#source?.[key];
+      const value = this.#source[key];
       // For a name such as "constructor" the value is an inherited function, which is no header.
       return typeof value === "string" ? value : typeof value === "object" ? value.join(", ") : null;
     }
@@ -40,7 +43,7 @@ export class HeaderMap implements Headers {
   }
 
   get isEmpty(): boolean {
-    return this.#source === undefined && (this.#lines === undefined || this.#lines.length === 0);
+    return this.#lines?.length === 0;
   }
 
   /** Fills an empty map. @param lines names and values, alternating */
@@ -53,7 +56,7 @@ export class HeaderMap implements Headers {
   }
 
   getSetCookie(): string[] {
-    const lines = this.#all();
+    const lines = this.#lines ?? this.#copied();
     const values: string[] = [];
     for (let i = indexOf(lines, "set-cookie"); i >= 0 && lines[i] === "set-cookie"; i += 2)
       values.push(lines[i + 1] as string);
@@ -62,7 +65,7 @@ export class HeaderMap implements Headers {
 
   set(name: string, value: string): void {
     const key = keyOf(name);
-    const lines = this.#all();
+    const lines = this.#lines ?? this.#copied();
     const text = checked(value);
     const at = indexOf(lines, key);
     if (at < 0) lines.push(key, text);
@@ -71,7 +74,7 @@ export class HeaderMap implements Headers {
 
   append(name: string, value: string): void {
     const key = keyOf(name);
-    const lines = this.#all();
+    const lines = this.#lines ?? this.#copied();
     const text = checked(value);
     const at = indexOf(lines, key);
     if (at < 0) lines.push(key, text);
@@ -83,8 +86,7 @@ export class HeaderMap implements Headers {
 
   delete(name: string): void {
     const key = keyOf(name);
-    if (this.#lines === undefined && this.#source === undefined) return;
-    const lines = this.#all();
+    const lines = this.#lines ?? this.#copied();
     const at = indexOf(lines, key);
     if (at >= 0) lines.splice(at, lengthOf(lines, at));
   }
@@ -118,26 +120,23 @@ export class HeaderMap implements Headers {
 
   /** Returns every header line: name, value, name, value. The list is the map's own: it must not be changed. */
   lines(): string[] {
-    if (this.#lines === undefined && this.#source === undefined) return [];
-    const all = this.#all();
+    const all = this.#lines ?? this.#copied();
     return this.#isRepeated ? withoutRepetition(all) : all;
   }
 
   /** Creates a real Headers, which has fetch's order and grouping. */
   #list(): Headers {
     const list = new Headers();
-    if (this.#lines === undefined && this.#source === undefined) return list;
-    const lines = this.#all();
+    const lines = this.#lines ?? this.#copied();
     for (let i = 0; i < lines.length; i += 2) list.append(lines[i] as string, lines[i + 1] as string);
     return list;
   }
 
-  #all(): string[] {
-    if (this.#lines !== undefined) return this.#lines;
+  /** Copies the source to lines, which can be changed. */
+  #copied(): string[] {
     const lines: string[] = [];
-    const source = this.#source ?? {};
-    for (const name of Object.keys(source)) {
-      const value = source[name];
+    for (const name of Object.keys(this.#source)) {
+      const value = this.#source[name];
       // The pseudo-headers of HTTP/2 are skipped.
       if (value === undefined || name.startsWith(":")) continue;
       if (typeof value === "string") lines.push(name, value);

@@ -17,7 +17,7 @@ import { createFieldMapper, type FieldMapper } from "./field-values.ts";
 import { checkJson, type MessageLimits } from "./message-limits.ts";
 
 /** Makes a message from a body, and reports the body's JSON if it is JSON. @throws BadInput */
-type BodyReader = (
+export type BodyReader = (
   body: Uint8Array,
   contentType: string | null,
   codec: ContentCodec | undefined,
@@ -48,9 +48,6 @@ export function createBodyReader(
     ? createFieldMapper(input, DECLARED_ENUMS, options.json.registry)
     : undefined;
 
-  // Many requests without parameters have the body `{}`. The parser is skipped for them.
-  const isPlainMessage = whole && !input.typeName.startsWith("google.protobuf.");
-
   /** Returns the JSON of the whole message: if the body is only a field of the message, it becomes an object with that field. */
   const asMessage = (json: JsonValue): JsonValue => (field === undefined ? json : { [field.jsonName]: json });
 
@@ -61,8 +58,6 @@ export function createBodyReader(
       return { message: create(input, { [field.localName]: data }) };
     }
     if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
-    if (isPlainMessage && codec === undefined && body.byteLength === 2 && body[0] === 0x7b && body[1] === 0x7d)
-      return { message: create(input) };
     if (codec?.kind === "message") return { message: decodeMessage(codec, input, field, body, options.limits) };
     const parsed =
       codec === undefined ? parseBody(body, asMessage, input, options.limits) : asMessage(decodeValue(codec, body));

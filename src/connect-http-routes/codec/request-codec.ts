@@ -4,7 +4,7 @@ import { bodyField, isHttpBody, messageType, resolveFieldPath } from "../routes/
 import type { Binding } from "../routes/matcher.ts";
 import type { RefuseUnknownQuery, Route } from "../routes/model.ts";
 import { BadInput } from "./bad-input.ts";
-import { type BodyOptions, createBodyReader, utf8TextOf } from "./body-reader.ts";
+import { type BodyOptions, type BodyReader, createBodyReader, utf8TextOf } from "./body-reader.ts";
 import type { ContentCodec } from "./content-codec.ts";
 import { checkForm } from "./message-limits.ts";
 import { readMultipart } from "./multipart.ts";
@@ -32,13 +32,21 @@ export interface RequestCodec {
     contentType: string | null,
     codec?: ContentCodec,
   ): Message;
-  /** Decodes a form, whose fields are named as in a query. Undefined if the route accepts no forms. @throws BadInput */
-  readonly decodeForm: ((bindings: readonly Binding[], body: Uint8Array) => Message) | undefined;
-  /** Decodes `multipart/form-data`. Undefined if the route accepts none. @throws BadInput */
-  readonly decodeMultipart:
-    | ((bindings: readonly Binding[], body: Uint8Array, contentType: string) => Message)
-    | undefined;
+  /** The other types of bodies that the route accepts by its options. */
+  readonly forms: readonly FormCodec[];
 }
+
+/** Decodes the bodies of one type of form. */
+interface FormCodec {
+  readonly contentType: RegExp;
+  /** Whether the body is needed as it was sent. */
+  readonly raw: boolean;
+  readonly decode: RequestCodec["decode"];
+}
+
+const FORM = /^application\/x-www-form-urlencoded\s*(?:;\s*charset="?utf-?8"?\s*)?$/i;
+
+const MULTIPART = /^multipart\/form-data\s*;/i;
 
 interface RequestCodecOptions extends BodyOptions {
   readonly refuseUnknownQuery: RefuseUnknownQuery;
@@ -75,42 +83,49 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
     throw new BadInput(isOfBody ? "body" : "query", missing, "is required");
   }
 
-  /** Adds the path variables to a message. @throws BadInput if a value is not valid, or if a field is missing */
-  function completed(message: Message, bindings: readonly Binding[]): Message {
-    if (bindings.length > 0) setBindings(reflect(input, message), bindings, paths, text);
-    const missing = findMissing?.(message);
-    return missing === undefined ? message : refuseMissing(missing);
-  }
+  const isPlainMessage = whole && !raw && !input.typeName.startsWith("google.protobuf.");
 
-  function decodeMultipart(bindings: readonly Binding[], body: Uint8Array, contentType: string) {
-    const { form, json, setFiles } = readMultipart(input, body, contentType, options.limits);
-    const { message } = readBody(json, null, undefined);
-    readForm(form, reflect(input, message));
-    setFiles(reflect(input, message));
-    return completed(message, bindings);
-  }
-
-  return {
-    accepts: (codec) => codec.kind === "value" || whole || field?.fieldKind === "message",
-    body: raw ? "raw" : whole || field !== undefined ? "json" : "none",
-    decodeForm:
-      options.formPosts && whole && !raw
-        ? (bindings, body) => {
-            const message = create(input);
-            const form = utf8TextOf(body);
-            checkForm(form, options.limits);
-            readForm(form, reflect(input, message));
-            return completed(message, bindings);
-          }
-        : undefined,
-    decodeMultipart: options.multipart && whole && !raw ? decodeMultipart : undefined,
-    decode(bindings, query, body, contentType, codec) {
-      const { message, json } = readBody(body, contentType, codec);
+  const decodeBy =
+    (read: BodyReader): RequestCodec["decode"] =>
+    (bindings, query, body, contentType, codec) => {
+      // Many requests without parameters have the body `{}`. It is not parsed.
+      const isEmptyObject = body.byteLength === 2 && body[0] === 0x7b && body[1] === 0x7d;
+      const isBlank = isEmptyObject && isPlainMessage && codec === undefined && read === readBody;
+      const { message, json } = isBlank ? { message: create(input) } : read(body, contentType, codec);
       // http.proto: a route with body "*" has no query parameters. They are read only to be refused.
       if (query !== "" && (!whole || options.refuseUnknownQuery !== false)) readQuery(query, reflect(input, message));
       if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
-      return completed(message, bindings);
-    },
+      if (bindings.length > 0) setBindings(reflect(input, message), bindings, paths, text);
+      const missing = findMissing?.(message);
+      return missing === undefined ? message : refuseMissing(missing);
+    };
+
+  /** Reads a form, whose fields are named as in a query. */
+  function readPostedForm(body: Uint8Array) {
+    const message = create(input);
+    const form = utf8TextOf(body);
+    checkForm(form, options.limits);
+    readForm(form, reflect(input, message));
+    return { message };
+  }
+
+  function readUpload(body: Uint8Array, contentType: string | null) {
+    const { form, json, setFiles } = readMultipart(input, body, contentType ?? "", options.limits);
+    const { message } = readBody(json, null, undefined);
+    readForm(form, reflect(input, message));
+    setFiles(reflect(input, message));
+    return { message };
+  }
+
+  const forms: FormCodec[] = [];
+  const takesForms = whole && !raw;
+  if (options.formPosts && takesForms) forms.push({ contentType: FORM, raw: false, decode: decodeBy(readPostedForm) });
+  if (options.multipart && takesForms) forms.push({ contentType: MULTIPART, raw: true, decode: decodeBy(readUpload) });
+  return {
+    accepts: (codec) => codec.kind === "value" || whole || field?.fieldKind === "message",
+    body: raw ? "raw" : whole || field !== undefined ? "json" : "none",
+    decode: decodeBy(readBody),
+    forms,
   };
 }
 

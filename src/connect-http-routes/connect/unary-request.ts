@@ -69,12 +69,12 @@ export function requireVersion(headers: HeaderMap, { query }: UnaryForm): void {
  */
 export async function readMessage(
   exchange: Exchange<unknown>,
-  { query }: UnaryForm,
+  { binary, query }: UnaryForm,
   compression: Compression | null,
   readMaxBytes: number,
 ): Promise<Uint8Array> {
-  const bytes = query === undefined ? await readBody(exchange, readMaxBytes) : messageIn(query);
-  return compression === null ? bytes : compression.decompress(bytes, readMaxBytes);
+  const bytes = query === undefined ? await readBody(exchange, readMaxBytes, binary) : messageIn(query);
+  return compression === null || exchange.isReadBefore ? bytes : compression.decompress(bytes, readMaxBytes);
 }
 
 function messageIn(query: URLSearchParams): Uint8Array {
@@ -87,9 +87,9 @@ function messageIn(query: URLSearchParams): Uint8Array {
   }
 }
 
-async function readBody(exchange: Exchange<unknown>, readMaxBytes: number): Promise<Uint8Array> {
+async function readBody(exchange: Exchange<unknown>, readMaxBytes: number, raw: boolean): Promise<Uint8Array> {
   try {
-    return await exchange.read(readMaxBytes);
+    return await exchange.read(readMaxBytes, raw);
   } catch (reason) {
     throw reason instanceof FailureError ? reason.failure.error : reason;
   }

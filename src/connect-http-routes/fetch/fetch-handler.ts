@@ -91,11 +91,11 @@ class FetchExchange implements Exchange<Request> {
     return this.source.body !== null;
   }
 
-  bodyReadBefore(): undefined {
-    if (this.source.bodyUsed) throw new Error("the body of the Request has been read before: pass a clone");
+  get isReadBefore(): false {
+    return false;
   }
 
-  async read(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
+  async read(limit: number, _raw: boolean, meter?: BodyMeter): Promise<Uint8Array> {
     if (Number(this.headers.get("content-length") ?? 0) > limit) throw new FailureError(failures.tooLarge(limit));
     const body = this.chunks();
     const chunks: Uint8Array[] = [];
@@ -121,6 +121,7 @@ class FetchExchange implements Exchange<Request> {
   }
 
   chunks(): BodyChunks {
+    if (this.source.bodyUsed) throw new Error("the body of the Request has been read before: pass a clone");
     const { body = wholeBody(this.source) } = this.source;
     const reader = body?.getReader();
     let cancelled: { readonly reason: unknown } | undefined;

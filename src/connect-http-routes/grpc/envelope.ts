@@ -39,7 +39,7 @@ export async function readMessage(
 
 async function readBody(exchange: Exchange<unknown>, readMaxBytes: number): Promise<Uint8Array> {
   try {
-    return await exchange.read(readMaxBytes + PREFIX_BYTES);
+    return await exchange.read(readMaxBytes + PREFIX_BYTES, true);
   } catch (reason) {
     if (!(reason instanceof FailureError)) throw reason;
     const text = `message size is larger than configured readMaxBytes ${readMaxBytes}`;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest } from "node:http2";
-import type { BodyChunks } from "../call/body-chunks.ts";
+import { type BodyChunks, chunksOf } from "../call/body-chunks.ts";
 import type { BodyMeter, ResponseStream, TrailerExchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { utf8Length } from "../codec/bytes.ts";
@@ -61,6 +61,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
   readonly target: string;
   readonly headers: HeaderMap;
   readonly method: string;
+  readonly isReadBefore: boolean;
   readonly #response: NodeResponse;
   readonly #keepsConnection: boolean;
   /** Whether the response is sent while the request body is still arriving. */
@@ -74,6 +75,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
     this.target = target;
     this.method = method;
     this.headers = new HeaderMap(request.headers);
+    this.isReadBefore = request.readableDidRead || request.readableEnded;
     this.#response = response;
     this.#keepsConnection = keepsConnection;
   }
@@ -97,26 +99,33 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
     return source.headers["transfer-encoding"] !== undefined;
   }
 
-  bodyReadBefore(raw: boolean): Uint8Array | undefined {
-    const { source } = this;
-    if (!source.readableDidRead && !source.readableEnded) return undefined;
-    const body: unknown = "body" in source ? source.body : undefined;
-    if (body instanceof Uint8Array) return body;
-    if (typeof body === "string") return Buffer.from(body);
-    if (body !== undefined && !raw) return Buffer.from(JSON.stringify(body));
-    // The stream has ended before anybody read it, so the body was empty.
-    if (!source.readableDidRead) return new Uint8Array();
-    throw bodyIsLost();
-  }
-
-  read(limit: number, meter?: BodyMeter): Uint8Array | Promise<Uint8Array> {
+  read(limit: number, raw: boolean, meter?: BodyMeter): Uint8Array | Promise<Uint8Array> {
+    if (this.isReadBefore) {
+      const before = this.#readBefore(raw);
+      if (before.byteLength > limit) throw new FailureError(failures.tooLarge(limit));
+      return before;
+    }
+    const length = this.source.headers["content-length"];
+    if (length === undefined ? !this.hasBody : length === "0") return NO_BYTES;
     // Node's parser has checked that the length consists of digits.
-    if (Number(this.source.headers["content-length"] ?? 0) > limit) throw this.#tooLarge(limit);
+    if (length !== undefined && Number(length) > limit) throw this.#tooLarge(limit);
     const arrived = takeArrived(this.source);
     if (arrived === undefined) return this.#readArriving(limit, meter);
     this.#bodyTaken = true;
     if (arrived.byteLength > limit) throw this.#tooLarge(limit);
     return arrived;
+  }
+
+  /** Returns what middleware has read. @throws Error if it is lost */
+  #readBefore(raw: boolean): Uint8Array {
+    const { source } = this;
+    const body: unknown = "body" in source ? source.body : undefined;
+    if (body instanceof Uint8Array) return body;
+    if (typeof body === "string") return Buffer.from(body);
+    if (body !== undefined && !raw) return Buffer.from(JSON.stringify(body));
+    // The stream has ended before anybody read it, so the body was empty.
+    if (!source.readableDidRead) return NO_BYTES;
+    throw bodyIsLost();
   }
 
   #readArriving(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
@@ -159,7 +168,8 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
     return this.source instanceof Http2ServerRequest;
   }
 
-  chunks(): BodyChunks {
+  chunks(raw: boolean): BodyChunks {
+    if (this.isReadBefore) return chunksOf(this.#readBefore(raw));
     const request = this.source;
     const chunks = new ReadableChunks(request, clientDisconnected);
     this.#bodyUnfinished = true;
