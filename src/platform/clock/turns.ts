@@ -58,11 +58,12 @@ export class Turns {
   readonly #followers = new Set<() => void>();
   #stop: (() => void) | undefined;
   #count = 0;
-  #readUntilMs: number;
+  /** The time, by the monotonic clock in ms, up to which everything that had arrived has been read. Others only read it. */
+  readUntilMs: number;
 
   constructor(loop = LOOP) {
     this.#loop = loop;
-    this.#readUntilMs = loop.clock();
+    this.readUntilMs = loop.clock();
   }
 
   /** Calls `onTurn` at the end of each turn. Turns are counted only while there are followers. @returns a function that stops it */
@@ -70,7 +71,7 @@ export class Turns {
     const follower = () => onTurn(); // Each call creates a new wrapper, because the same function may be added twice.
     this.#followers.add(follower);
     if (this.#stop === undefined) {
-      this.#readUntilMs = this.#loop.clock();
+      this.readUntilMs = this.#loop.clock();
       this.#stop = this.#loop.every(TURN_MS, () => this.#turn());
     }
     return () => {
@@ -97,13 +98,8 @@ export class Turns {
     return this.#count * TURN_MS;
   }
 
-  /** The time, by the monotonic clock in ms, up to which everything that had arrived has been read. */
-  get readUntilMs(): number {
-    return this.#readUntilMs;
-  }
-
   /** Returns how long ago `since` was, in ms. The default: how long a message that is handled now may have waited to be read. */
-  behindMs(since = this.#readUntilMs): number {
+  behindMs(since = this.readUntilMs): number {
     return this.#loop.clock() - since;
   }
 
@@ -113,7 +109,7 @@ export class Turns {
     const beganMs = clock();
     afterPoll(() => {
       this.#count++;
-      this.#readUntilMs = beganMs;
+      this.readUntilMs = beganMs;
       for (const follower of this.#followers) follower();
     });
   }

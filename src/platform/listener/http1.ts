@@ -25,8 +25,7 @@ type Connection = {
   readonly sentBefore: number;
 };
 
-const STATE = Symbol("connection");
-type Http1Socket = Socket & { [STATE]?: Connection };
+type Connections = Map<Socket, Connection>;
 
 /** How often timeouts are checked, in ms. */
 const CHECK_MS = 1000;
@@ -35,11 +34,16 @@ const IDLE_CHECK_MS = 20;
 
 export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
   const pending = createPendingBodies(limits.maxPendingBodies);
-  const sockets = new Set<Http1Socket>();
+  const connections: Connections = new Map();
   let draining = false;
   let closing: NodeJS.Timeout | undefined;
 
-  const serve = (connection: Connection, request: IncomingMessage, response: ServerResponse) => {
+  const server = createNodeServer(limits, connections);
+  server.on("request", (request, response) => {
+    const connection = connections.get(request.socket);
+    if (connection === undefined) return; // The client has disconnected.
+    // Node assigns the socket to a response only after the previous responses, so pipelined requests are handled one after another.
+    if (response.socket === null) return wait(server, connection, request, response);
     connection.current = response;
     if (draining) announceClose(connection);
     const { "transfer-encoding": encoding, "content-length": length = 0 } = request.headers;
@@ -49,26 +53,24 @@ export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
       outlive(request, response);
     }
     handle(request, response);
-  };
-  const server = createNodeServer(limits, serve);
+  });
 
   const closeIdle = () => {
     server.closeIdleConnections();
-    for (const socket of sockets) {
-      const { current, sentBefore } = stateOf(socket);
+    for (const [socket, { current, sentBefore }] of connections) {
       if (current === undefined && socket.bytesRead === sentBefore) socket.destroy();
     }
   };
   return {
-    take(socket: Http1Socket) {
-      socket[STATE] = { current: undefined, waiting: new Set(), sentBefore: socket.bytesRead - socket.readableLength };
-      sockets.add(socket);
-      socket.once("close", () => sockets.delete(socket));
+    take(socket) {
+      const sentBefore = socket.bytesRead - socket.readableLength;
+      connections.set(socket, { current: undefined, waiting: new Set(), sentBefore });
+      socket.once("close", () => connections.delete(socket));
       server.emit("connection", socket);
     },
     drain() {
       draining = true;
-      for (const socket of sockets) announceClose(stateOf(socket));
+      for (const connection of connections.values()) announceClose(connection);
     },
     closeIdle() {
       closing ??= setInterval(closeIdle, IDLE_CHECK_MS);
@@ -82,41 +84,26 @@ export function createHttp1(limits: ListenerLimits, handle: Handler): Protocol {
 }
 
 /** Creates a server that does not listen: the listener passes connections to it. */
-function createNodeServer(
-  { headTimeoutMs, requestTimeoutMs, writeTimeoutMs, keepAliveTimeoutMs }: ListenerLimits,
-  serve: (connection: Connection, request: IncomingMessage, response: ServerResponse) => void,
-): Server {
-  const server = createServer(
-    {
-      headersTimeout: Math.min(headTimeoutMs, requestTimeoutMs),
-      requestTimeout: Number.isFinite(requestTimeoutMs) ? requestTimeoutMs : 0,
-      keepAliveTimeout: keepAliveTimeoutMs,
-      connectionsCheckingInterval: Math.min(CHECK_MS, headTimeoutMs / 2),
-      maxHeaderSize: MAX_HEAD_BYTES,
-    },
-    (request, response) => {
-      const connection = stateOf(request.socket);
-      // Node assigns the socket to a response only after the previous responses, so pipelined requests are handled one after another.
-      if (response.socket !== null) return serve(connection, request, response);
-      connection.waiting.add(request);
-      if (connection.waiting.size > MAX_PIPELINED) return giveUp(connection, request.socket);
-      response.once("socket", () => {
-        connection.waiting.delete(request);
-        serve(connection, request, response);
-      });
-    },
-  );
+function createNodeServer(limits: ListenerLimits, connections: Connections): Server {
+  const { headTimeoutMs, requestTimeoutMs, writeTimeoutMs, keepAliveTimeoutMs } = limits;
+  const server = createServer({
+    headersTimeout: Math.min(headTimeoutMs, requestTimeoutMs),
+    requestTimeout: Number.isFinite(requestTimeoutMs) ? requestTimeoutMs : 0,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(CHECK_MS, headTimeoutMs / 2),
+    maxHeaderSize: MAX_HEAD_BYTES,
+  });
   // Node would silently drop header fields above a limit of their number, such as `Origin`. So only their bytes are limited.
   server.maxHeadersCount = 0;
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Http1Socket) => {
-    const { current } = stateOf(socket);
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    const current = connections.get(socket)?.current;
     refuseUnread(error, socket, current?.headersSent === true && !current.writableFinished);
   });
   server.timeout = writeTimeoutMs;
-  server.on("timeout", (socket: Http1Socket) => {
+  server.on("timeout", (socket: Socket) => {
     const { bytesRead, writableLength } = socket;
     afterReading(() => {
-      const response = socket[STATE]?.current;
+      const response = connections.get(socket)?.current;
       const isHandled = response !== undefined && !response.writableEnded && socket.writableLength === 0;
       const isActive = socket.bytesRead > bytesRead || socket.writableLength < writableLength;
       if (isHandled || isActive) socket.setTimeout(writeTimeoutMs);
@@ -128,9 +115,15 @@ function createNodeServer(
   return server;
 }
 
-function stateOf(socket: Http1Socket): Connection {
-  socket[STATE] ??= { current: undefined, waiting: new Set(), sentBefore: 0 };
-  return socket[STATE];
+/** Serves a pipelined request when the responses before it have been sent. */
+function wait(server: Server, connection: Connection, request: IncomingMessage, response: ServerResponse): void {
+  const { waiting } = connection;
+  waiting.add(request);
+  if (waiting.size > MAX_PIPELINED) giveUp(connection, request.socket);
+  response.once("socket", () => {
+    waiting.delete(request);
+    server.emit("request", request, response);
+  });
 }
 
 /** Closes a connection and destroys its pipelined requests. Node would destroy them with errors, which cost more than the requests. */
