@@ -23,6 +23,8 @@ export type AdmissionOptions = {
   readonly maxLoopDelayMs: number;
   /** The delay, in ms, from which the store counts as late. */
   readonly maxStoreDelayMs: number;
+  /** Called for each call that is refused. */
+  readonly onRefused: (cause: OverloadCause) => void;
   /** Returns milliseconds that never step back. */
   readonly clock?: () => number;
   /** Returns the processor time of this process, in ms. */
@@ -38,20 +40,23 @@ const LATE_TURNS = 2;
 /** Commands that end sessions are accepted for as long as possible: the queue may be this many times as long for them. */
 const ENDINGS_FACTOR = 4;
 
+/** A turn of the event loop, and how many of the commands that were sent in it wait for the store. */
+type Turn = { readonly number: number; waiting: number };
+
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #clock: () => number;
   readonly #processorTime: () => number;
   readonly #maxStoreTurns: number;
-  #turn = 0;
+  #turn: Turn = { number: 0, waiting: 0 };
   #lastTurnAt: number;
   #workedUntil: number;
   #lateTurns = 0;
   #acceptedThisTurn = 0;
-  /** How many commands wait for the store, for each turn that they began in, from the turn `#oldestTurn` on. */
-  readonly #waiting: number[] = [0];
-  #oldestTurn = 0;
-  #waitingCount = 0;
+  /** The turns from the oldest in which a command that still waits began to the current one. */
+  readonly #turns = [this.#turn];
+  /** How many commands wait for the store. */
+  #waiting = 0;
   #lastReplyTurn = 0;
   /** How many turns of the event loop the command that was replied to last had waited. */
   #lastWaitTurns = 0;
@@ -77,36 +82,40 @@ export class Admission {
     this.#lateTurns = late && maxLoopDelayMs > 0 ? this.#lateTurns + 1 : 0;
     this.#lastTurnAt = now;
     this.#workedUntil = worked;
-    this.#turn++;
+    this.#turn = { number: this.#turn.number + 1, waiting: 0 };
     this.#acceptedThisTurn = 0;
-    this.#waiting.push(0);
-    for (; this.#waiting[0] === 0 && this.#oldestTurn < this.#turn; this.#oldestTurn++) this.#waiting.shift();
+    while (this.#turns[0]?.waiting === 0) this.#turns.shift();
+    this.#turns.push(this.#turn);
   }
 
-  /** Accepts an ordinary call, or returns why it is refused. */
-  accept(): OverloadCause | undefined {
-    if (this.#lateTurns >= LATE_TURNS && this.#acceptedThisTurn >= LATE_CALLS_PER_TURN) return "event_loop";
-    if (this.storeIsBusy()) return "store";
+  /** Returns whether an ordinary call is accepted. */
+  accept(): boolean {
+    const isLate = this.#lateTurns >= LATE_TURNS && this.#acceptedThisTurn >= LATE_CALLS_PER_TURN;
+    if (isLate || this.storeIsBusy()) {
+      this.#options.onRefused(isLate ? "event_loop" : "store");
+      return false;
+    }
     this.#acceptedThisTurn++;
-    return undefined;
+    return true;
   }
 
   /** Returns whether no ordinary command may join those that wait for the store. */
   storeIsBusy(): boolean {
     const { maxWaiting } = this.#options;
     if (maxWaiting === 0) return false;
-    return this.#waitingCount >= maxWaiting || (this.#waitingCount >= PROBES && this.#storeIsLate());
+    return this.#waiting >= maxWaiting || (this.#waiting >= PROBES && this.#storeIsLate());
   }
 
   /** Returns whether so many commands wait for the store that even those which end sessions are refused. */
   storeIsFull(): boolean {
     const { maxWaiting } = this.#options;
-    return maxWaiting > 0 && this.#waitingCount >= ENDINGS_FACTOR * Math.max(maxWaiting, PROBES);
+    return maxWaiting > 0 && this.#waiting >= ENDINGS_FACTOR * Math.max(maxWaiting, PROBES);
   }
 
   /** Notes that a command is sent to the store. @returns the value to pass to `finish` */
-  begin(): number {
-    this.#count(this.#turn, 1);
+  begin(): Turn {
+    this.#waiting++;
+    this.#turn.waiting++;
     return this.#turn;
   }
 
@@ -116,36 +125,31 @@ export class Admission {
    * @param outcome `slow`: the reply arrived, but its duration does not show how fast the store is (commands that end sessions wait for
    *   replicas); `lost`: the outcome of the command is unknown
    */
-  finish(begun: number, outcome: "replied" | "slow" | "lost"): void {
-    this.#count(begun, -1);
+  finish(begun: Turn, outcome: "replied" | "slow" | "lost"): void {
+    this.#waiting--;
+    begun.waiting--;
     this.#silent = outcome === "lost";
     if (outcome === "lost") return;
-    this.#lastReplyTurn = this.#turn;
-    if (outcome === "replied") this.#lastWaitTurns = this.#turn - begun;
+    this.#lastReplyTurn = this.#turn.number;
+    if (outcome === "replied") this.#lastWaitTurns = this.#turn.number - begun.number;
   }
 
-  #count(begun: number, change: 1 | -1): void {
-    const index = begun - this.#oldestTurn;
-    this.#waiting[index] = (this.#waiting[index] ?? 0) + change;
-    this.#waitingCount += change;
-  }
-
-  /** The number of the current turn of the event loop. Callers pass it to `hear` as the time at which a command began. */
-  get now(): number {
+  /** The current turn of the event loop. Callers pass it to `hear` as the time at which a command began. */
+  get now(): Pick<Turn, "number"> {
     return this.#turn;
   }
 
   /** Records a reply to a command that is not counted as waiting. After an outage such a reply is the first sign of a recovery. */
-  hear(begun: number): void {
+  hear(begun: Pick<Turn, "number">): void {
     this.#silent = false;
-    this.#lastReplyTurn = this.#turn;
+    this.#lastReplyTurn = this.#turn.number;
     // A short wait of this command shows that the store is fast. A long one shows nothing: a read of the whole revocation log, for example,
     // takes long although the store is not late. So the recorded wait may become shorter here, but not longer.
-    this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn - begun);
+    this.#lastWaitTurns = Math.min(this.#lastWaitTurns, this.#turn.number - begun.number);
   }
 
   get waiting(): number {
-    return this.#waitingCount;
+    return this.#waiting;
   }
 
   /**
@@ -154,7 +158,8 @@ export class Admission {
    */
   #storeIsLate(): boolean {
     if (this.#silent || this.#lastWaitTurns >= this.#maxStoreTurns) return true;
-    const oldest = this.#waitingCount === 0 ? this.#turn : this.#oldestTurn;
-    return this.#turn - Math.max(oldest, this.#lastReplyTurn) >= this.#maxStoreTurns;
+    const { number } = this.#turn;
+    const oldest = this.#waiting === 0 ? number : (this.#turns[0]?.number ?? number);
+    return number - Math.max(oldest, this.#lastReplyTurn) >= this.#maxStoreTurns;
   }
 }

@@ -1,6 +1,6 @@
 import { type Turns, turns as turnsOfProcess } from "../../../platform/clock/turns.ts";
 import { type SessionStore, StoreBusy, StoreUnavailable } from "../../session/ports.ts";
-import { Admission, type AdmissionOptions, type OverloadCause } from "./admission.ts";
+import { Admission, type AdmissionOptions } from "./admission.ts";
 
 export type OverloadControl = {
   /** Returns whether an ordinary call is accepted. */
@@ -13,7 +13,6 @@ export type OverloadControl = {
 
 type OverloadOptions = Omit<AdmissionOptions, "clock" | "processorTime"> & {
   readonly reuseIntervalMs: number;
-  readonly onRefused: (cause: OverloadCause) => void;
   readonly onReply?: LimitEvents["onReply"];
 };
 
@@ -21,15 +20,11 @@ export function createOverloadControl(
   { reuseIntervalMs, onRefused, onReply, ...options }: OverloadOptions,
   turns: Turns = turnsOfProcess,
 ): OverloadControl {
-  const admission = new Admission(options);
+  const admission = new Admission({ ...options, onRefused });
   const stop = turns.follow(() => admission.turn());
   const tolerances = stallTolerances(reuseIntervalMs);
   return {
-    accept() {
-      const cause = admission.accept();
-      if (cause !== undefined) onRefused(cause);
-      return cause === undefined;
-    },
+    accept: admission.accept.bind(admission),
     limit: (store) =>
       limitStore(store, admission, { tolerances, turns }, { onRefused: () => onRefused("store"), onReply }),
     waiting: () => admission.waiting,

@@ -4,13 +4,14 @@
  * Memory is bounded by two generations of keys. A key that is seen moves to the young generation. When that one is full, it becomes the old
  * one, and the keys of the old one are forgotten. So a busy key stays counted, however many other keys appear.
  */
+import { steadyClock } from "../../../platform/clock/turns.ts";
 import type { PeekableRateLimit, RateLimit } from "../../session/ports.ts";
 
 /** Allows `count` uses of a key per window. */
 type Rate = { readonly count: number; readonly windowMs: number };
 
 type Options = Rate & {
-  /** Returns milliseconds that never step back. */
+  /** Returns milliseconds that never step back. Default: the steady clock. */
   readonly clock?: () => number;
   /** How many keys are counted at the same time. */
   readonly maxKeys?: number;
@@ -24,23 +25,21 @@ type Window = { taken: number; endsAt: number };
 export const NO_LIMIT: PeekableRateLimit = { take: () => undefined, peek: () => undefined, giveBack() {} };
 
 export function createRateLimit(options: Options): PeekableRateLimit {
-  const { count, windowMs, clock = () => performance.now(), maxKeys = MAX_KEYS } = options;
+  const { count, windowMs, clock = steadyClock, maxKeys = MAX_KEYS } = options;
   let young = new Map<string, Window>();
   let old = new Map<string, Window>();
 
-  function admit(key: string): Window {
-    const window = old.get(key) ?? { taken: 0, endsAt: Number.NEGATIVE_INFINITY };
-    if (young.size >= maxKeys / 2) {
-      old = young;
-      young = new Map();
-    }
-    young.set(key, window);
-    return window;
-  }
-
   return {
     take(key) {
-      const window = young.get(key) ?? admit(key);
+      let window = young.get(key);
+      if (window === undefined) {
+        window = old.get(key) ?? { taken: 0, endsAt: Number.NEGATIVE_INFINITY };
+        if (young.size >= maxKeys / 2) {
+          old = young;
+          young = new Map();
+        }
+        young.set(key, window);
+      }
       const atMs = clock();
       if (atMs >= window.endsAt) {
         window.taken = 0;

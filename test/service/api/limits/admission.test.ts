@@ -11,12 +11,14 @@ const STORE_TURNS = MAX_STORE_DELAY_MS / TURN_MS;
 let now: number;
 let worked: number;
 let admission: Admission;
+let refused: string[];
 
 function createAdmission(more: Partial<ConstructorParameters<typeof Admission>[0]> = {}): Admission {
   return new Admission({
     maxWaiting: MAX_WAITING,
     maxLoopDelayMs: MAX_LOOP_DELAY_MS,
     maxStoreDelayMs: MAX_STORE_DELAY_MS,
+    onRefused: (cause) => refused.push(cause),
     clock: () => now,
     processorTime: () => worked,
     ...more,
@@ -36,31 +38,38 @@ function ticks(count: number): void {
 
 const begin = (count: number) => Array.from({ length: count }, () => admission.begin());
 
-function finish(begun: readonly number[], outcome: "replied" | "slow" | "lost" = "replied"): void {
+function finish(
+  begun: readonly ReturnType<Admission["begin"]>[],
+  outcome: "replied" | "slow" | "lost" = "replied",
+): void {
   for (const one of begun) admission.finish(one, outcome);
 }
+
+/** Requests admission for a call. Returns why it is refused. */
+const accept = () => (admission.accept() ? undefined : refused.at(-1));
 
 /** Requests admission for `calls` calls. Returns how many of them are accepted. */
 function accepted(calls: number): number {
   let count = 0;
-  for (let call = 0; call < calls; call++) if (admission.accept() === undefined) count++;
+  for (let call = 0; call < calls; call++) if (accept() === undefined) count++;
   return count;
 }
 
 beforeEach(() => {
   now = 1_000;
   worked = 100;
+  refused = [];
   admission = createAdmission();
 });
 
 describe("commands that wait for the store", () => {
   test("are as many as the limit, and not one more", () => {
     begin(MAX_WAITING - 1);
-    expect([admission.storeIsBusy(), admission.accept()]).toEqual([false, undefined]);
-    const [last = 0] = begin(1);
-    expect([admission.storeIsBusy(), admission.accept()]).toEqual([true, "store"]);
+    expect([admission.storeIsBusy(), accept()]).toEqual([false, undefined]);
+    const last = admission.begin();
+    expect([admission.storeIsBusy(), accept()]).toEqual([true, "store"]);
     admission.finish(last, "replied");
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
   });
 
   test("that end sessions wait in four times the number", () => {
@@ -83,7 +92,7 @@ describe("commands that wait for the store", () => {
     admission = createAdmission({ maxWaiting: 0 });
     begin(100_000);
     ticks(1_000);
-    expect([admission.storeIsBusy(), admission.storeIsFull(), admission.accept()]).toEqual([false, false, undefined]);
+    expect([admission.storeIsBusy(), admission.storeIsFull(), accept()]).toEqual([false, false, undefined]);
   });
 });
 
@@ -91,33 +100,33 @@ describe("a store that does not reply", () => {
   test("is given a quarter of a second before most is refused", () => {
     begin(PROBES);
     ticks(STORE_TURNS - 1);
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
     tick();
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
   });
 
   test("is always asked by a few, so that its return is seen", () => {
     begin(PROBES - 1);
     ticks(100);
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
     begin(1);
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
   });
 
   test("is late from its first lost command until its first reply", () => {
     const begun = begin(PROBES + 2);
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
     finish(begun.slice(0, 1), "lost");
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
     finish(begun.slice(1, 2), "replied");
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
   });
 
   test("is late no longer with the first reply to a command that no call made", () => {
-    const [lost = 0] = begin(1);
+    const lost = admission.begin();
     admission.finish(lost, "lost");
     begin(PROBES);
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
     admission.hear(admission.now);
     expect(accepted(1_000)).toBe(1_000);
   });
@@ -127,18 +136,18 @@ describe("a store that does not reply", () => {
     for (let time = 0; time < 20; time++) {
       tick();
       finish(begin(1));
-      expect(admission.accept()).toBeUndefined();
+      expect(accept()).toBeUndefined();
     }
   });
 
   test("after an idle time is late only a quarter of a second after a command came", () => {
     ticks(10_000);
     begin(PROBES);
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
     ticks(STORE_TURNS - 1);
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
     tick();
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
   });
 });
 
@@ -147,14 +156,14 @@ describe("commands that began in one turn", () => {
     const begun = begin(PROBES + 1);
     finish(begun.slice(0, 1));
     ticks(STORE_TURNS);
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
   });
 
   test("are forgotten when all of them have ended", () => {
     finish(begin(2));
     ticks(10_000);
     begin(PROBES);
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
   });
 });
 
@@ -164,12 +173,12 @@ describe("a store that replies slowly", () => {
     const begun = begin(PROBES);
     ticks(STORE_TURNS - 1);
     finish(slow.slice(0, 1));
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
     tick();
     finish(slow.slice(1));
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
     finish(begin(1));
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
     finish(begun);
   });
 
@@ -178,14 +187,14 @@ describe("a store that replies slowly", () => {
     ticks(STORE_TURNS);
     finish(slow);
     begin(PROBES);
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
     const begun = admission.now;
     ticks(STORE_TURNS - 1);
     admission.hear(begun);
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
     ticks(1);
     admission.hear(begun); // The end of a read of the revocation log is reported. Its beginning was reported above.
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
   });
 
   test("stays late with a slow reply to a command that no call made", () => {
@@ -197,7 +206,7 @@ describe("a store that replies slowly", () => {
     const begun = admission.now;
     ticks(STORE_TURNS);
     admission.hear(begun);
-    expect(admission.accept()).toBe("store");
+    expect(accept()).toBe("store");
   });
 
   test("is not inferred from an ending that waits for replicas", () => {
@@ -205,7 +214,7 @@ describe("a store that replies slowly", () => {
     begin(PROBES);
     ticks(STORE_TURNS);
     finish(ending, "slow");
-    expect(admission.accept()).toBeUndefined();
+    expect(accept()).toBeUndefined();
   });
 });
 
@@ -225,7 +234,7 @@ describe("an event loop", () => {
     tick(MAX_LOOP_DELAY_MS + 1);
     tick(MAX_LOOP_DELAY_MS + 1);
     expect(accepted(1_000)).toBe(LATE_CALLS_PER_TURN);
-    expect(admission.accept()).toBe("event_loop");
+    expect(accept()).toBe("event_loop");
     tick(MAX_LOOP_DELAY_MS + 1);
     expect(accepted(1_000)).toBe(LATE_CALLS_PER_TURN);
   });
@@ -258,6 +267,7 @@ describe("an event loop", () => {
         maxWaiting: 0,
         maxLoopDelayMs: 200,
         maxStoreDelayMs: 250,
+        onRefused: (cause) => refused.push(cause),
         processorTime: () => worked,
       });
       for (let time = 0; time < 2; time++) {
@@ -288,7 +298,7 @@ describe("an event loop", () => {
 test("a pause of the whole process is no overload: replies are read before anything is called late", () => {
   const begun = begin(PROBES);
   tick(60_000);
-  expect(admission.accept()).toBeUndefined();
+  expect(accept()).toBeUndefined();
   finish(begun);
   tick();
   expect(accepted(1_000)).toBe(1_000);

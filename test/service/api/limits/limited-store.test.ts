@@ -17,7 +17,7 @@ function aStore(maxWaiting: number) {
       return promise;
     },
   });
-  const admission = new Admission({ maxWaiting, maxLoopDelayMs: 0, maxStoreDelayMs: 250 });
+  const admission = new Admission({ maxWaiting, maxLoopDelayMs: 0, maxStoreDelayMs: 250, onRefused() {} });
   let refusals = 0;
   const replies: string[] = [];
   const durations: number[] = [];
