@@ -114,8 +114,9 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
     connect(request, response);
   };
   const rpc = withNoStore(withAuthority(call, parts.badRequest));
-  const unary = unaryHandler(headed(rpc), options, routes, headersFor);
-  const json = jsonRoutes(unary, parts, routes, options, headersFor);
+  const setHeaders = headerSetter(headersFor);
+  const unary = unaryHandler(headed(rpc), options, routes, setHeaders);
+  const json = jsonRoutes(unary, parts, routes, options, setHeaders);
   const shared = withCors(parts.isAllowed, headersFor, json);
   const api = route === undefined ? shared : withRoute(route(rpc), headed, shared);
   const pages = new Map<string, Render | string>([
@@ -129,14 +130,13 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
 }
 
 /** Serves unary calls of the Connect protocol without connect-node, and passes all other requests to `rpc`. */
-function unaryHandler(rpc: Handler, options: CallOptions, routes: ApiRoutes, headersFor: SecurityHeaders): Handler {
+function unaryHandler(rpc: Handler, options: CallOptions, routes: ApiRoutes, setHeaders: SetHeaders): Handler {
   const unary = createUnaryHandler({
     ...options,
     acceptCompression,
     routes,
     translateError: (error, call) => toOurError(error, call, options.onBug),
-    // Setting the headers here costs less than in the layers around `rpc`.
-    onResponse: (headers, request) => setHeaders(headers, headersFor(request)),
+    onResponse: (headers, request) => setHeaders(headers, { request }),
     fallback: rpc,
   });
   const call: Handler = (request, response) => {
@@ -146,9 +146,17 @@ function unaryHandler(rpc: Handler, options: CallOptions, routes: ApiRoutes, hea
   return withAuthority(call, rpc);
 }
 
-function setHeaders(headers: Headers, fields: ReturnType<SecurityHeaders>): void {
-  headers.set("cache-control", "no-store");
-  for (const [name, value] of fields) headers.set(name, value);
+type SetHeaders = (headers: Headers, response: { readonly request: Request }) => void;
+
+/**
+ * Returns a function that sets the headers of every response together with its others, which costs almost nothing. Set before the handler runs,
+ * as by the layers around `rpc`, they would cost a thirtieth of the processor time of a refresh.
+ */
+function headerSetter(headersFor: SecurityHeaders): SetHeaders {
+  return (headers, { request }) => {
+    headers.set("cache-control", "no-store");
+    for (const [name, value] of headersFor(request)) headers.set(name, value);
+  };
 }
 
 function streamsOf({ services }: ApiParts): ReadonlySet<string> {
@@ -222,7 +230,7 @@ function jsonRoutes(
   { services }: ApiParts,
   routes: ApiRoutes,
   options: CallOptions,
-  headersFor: SecurityHeaders,
+  setHeaders: SetHeaders,
 ): Handler {
   const tables = services.flatMap(({ table }) => table ?? []);
   if (tables.length === 0) return rpc;
@@ -233,9 +241,7 @@ function jsonRoutes(
     tables,
     failureEncoder: apiErrorEncoder(options.onBug),
     onInternalError() {}, // The encoder reports bugs.
-    // These headers are set together with the others of the response, which costs almost nothing. Set before the handler runs, they would
-    // cost a thirtieth of the processor time of a refresh.
-    onResponse: (headers, { request }) => setHeaders(headers, headersFor(request)),
+    onResponse: setHeaders,
     fallback: rpc,
   });
 }
