@@ -40,7 +40,7 @@ test("times are converted where tokens are signed and checked, and where times a
     "signals/manage.ts",
     "signals/streams/poller.ts",
     "store/embedded/clock.ts",
-    "store/redis/clocks.ts",
+    "store/redis/partitions.ts",
     "tokens/access-token.ts",
   ]);
 });

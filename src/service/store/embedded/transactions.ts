@@ -1,5 +1,5 @@
 import { realpathSync, statSync } from "node:fs";
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { StoreClock } from "./clock.ts";
@@ -55,7 +55,7 @@ export function rollBack(db: DatabaseSync): void {
 }
 
 /** The beginning and the end of a transaction. */
-type Bounds = { readonly open: (durability: Durability) => void; readonly commit: () => void };
+type Bounds = { readonly open: (durability: Durability) => void; readonly commit: Pick<StatementSync, "run"> };
 
 function createBounds(db: DatabaseSync): Bounds {
   const [begin, commit] = [db.prepare("BEGIN IMMEDIATE"), db.prepare("COMMIT")];
@@ -66,7 +66,7 @@ function createBounds(db: DatabaseSync): Bounds {
       current = durability;
       begin.run();
     },
-    commit: () => void commit.run(),
+    commit,
   };
 }
 
@@ -84,7 +84,7 @@ function createShared(db: DatabaseSync, { open, commit }: Bounds, files: FileGua
     const { resolve, reject } = shared;
     shared = undefined;
     try {
-      commit();
+      commit.run();
       files.checkRecent();
       resolve();
     } catch (error) {
@@ -120,7 +120,7 @@ export function createTransactions(db: DatabaseSync, clock: StoreClock, files: F
         bounds.open(durability);
         try {
           const done = step(clock.now());
-          bounds.commit();
+          bounds.commit.run();
           return done;
         } catch (error) {
           rollBack(db);

@@ -6,11 +6,11 @@
 import { steadyClock, turns } from "../../../platform/clock/turns.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
-import { Clocks, type Window } from "./clocks.ts";
 import { type Client, disconnect } from "./connection.ts";
 import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./failure.ts";
 import { checkFitness, refusalOf } from "./fitness.ts";
 import { createClaim, type Owner } from "./owner.ts";
+import { Clocks, type Window } from "./partitions.ts";
 import { neededCommands } from "./permissions.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 import { type Argument, createSender, type Sender, scriptCall } from "./send.ts";

@@ -7,7 +7,7 @@ import type { DevicePresentation } from "../../session/devices/binding.ts";
 import type { KeyProof } from "../../session/devices/key.ts";
 import type { Audience, NewSession, Session, SessionId } from "../../session/model.ts";
 import type { EndingHolder } from "../../session/ports.ts";
-import type { RotationState } from "../../session/rotation/rotation.ts";
+import type { PresentedToken, RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import { CLAIMS_START, decodeBlocks, encodeAuthentication, encodeFacts } from "./blocks.ts";
 import { decodeDevice, encodeProofKey } from "./device-record.ts";
@@ -118,20 +118,16 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const absoluteExpiresAt = later(createdAt, absoluteLifetimeMs);
 
   let at = start + AT.body;
-  const take = (length: number): string => {
-    const from = at;
+  const next = (isLong = false): string => {
+    let length = isLong ? 255 : bytes.readUInt8(at++);
+    if (length === 255) {
+      length = bytes.readUInt16BE(at);
+      at += 2;
+    }
     at += length;
-    return length === 0 ? "" : bytes.toString("utf8", from, at);
+    return bytes.toString("utf8", at - length, at);
   };
-  const length16 = (): number => {
-    at += 2;
-    return bytes.readUInt16BE(at - 2);
-  };
-  const next = (): string => {
-    const length = bytes.readUInt8(at++);
-    return take(length < 255 ? length : length16());
-  };
-  const subject = take(length16());
+  const subject = next(true);
   const clientId = next();
   const audiences = next();
   const isList = audiences.includes(AUDIENCE_SEPARATOR);
@@ -141,8 +137,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const bound = version & WITH_DEVICE ? decodeDevice(bytes, createdAt) : undefined;
   const end = bound?.start ?? bytes.length;
   const optional = at < end && bytes[at] !== CLAIMS_START ? decodeBlocks(bytes, at, end) : undefined;
-  at = optional?.claimsAt ?? at;
-  const claims = take(end - at) || "{}";
+  const claims = bytes.toString("utf8", optional?.claimsAt ?? at, end) || "{}";
   const session: Session = {
     sid,
     subject,
@@ -177,6 +172,15 @@ export function decodeRotation(bytes: Buffer, start: number): RotationState {
     childNonce: bytes.toString("base64url", start + AT.c, start + AT.c + 8),
     childMintedAt: timeAt(bytes, start + AT.ct),
     childServedAt: timeAt(bytes, start + AT.cs),
+  };
+}
+
+/** Returns the refresh token that the client of a session uses next. */
+export function decodeChild(bytes: Buffer, start: number): PresentedToken {
+  return {
+    generation: bytes.readUInt32BE(start + AT.g) + 1,
+    nonce: bytes.toString("base64url", start + AT.c, start + AT.c + 8),
+    issuedAt: timeAt(bytes, start + AT.ct),
   };
 }
 

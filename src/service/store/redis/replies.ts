@@ -11,7 +11,7 @@ import type {
   UpdateOutcome,
 } from "../../session/ports.ts";
 import type { RotationOutcome } from "../../session/rotation/rotation.ts";
-import { decodeRotation, decodeSession, timeAt } from "./record.ts";
+import { decodeChild, decodeRotation, decodeSession, timeAt } from "./record.ts";
 
 /** The offset of the store's time in a reply. A letter precedes it. */
 const TIME = 1;
@@ -76,8 +76,7 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
       return { ok: false, reason: outcome, session: decodeSession(sid, bytes, RECORD) };
     default: {
       const session = decodeSession(sid, bytes, RECORD);
-      const { generation, childNonce, childMintedAt } = decodeRotation(bytes, RECORD);
-      const child = { generation: generation + 1, nonce: childNonce, issuedAt: childMintedAt };
+      const child = decodeChild(bytes, RECORD);
       const device = isFirstUse ? "first_use" : first < "a" ? "proven" : "unproven";
       return { ok: true, outcome, session, child, now: timeAt(bytes, TIME), device };
     }

@@ -5,7 +5,7 @@
  */
 import { type Cluster, Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../../platform/clock/turns.ts";
-import type { Window } from "./clocks.ts";
+import type { Window } from "./partitions.ts";
 
 type Client = Redis | Cluster;
 
@@ -85,12 +85,10 @@ export function scriptCall(
   args: readonly Argument[],
   { from, until, shift }: Window,
 ): Command | undefined {
-  let encoded = `*${OWN_ARGUMENTS + keys.length + args.length}\r\n`;
-  if (keys.length === 1) encoded += headOf(sha, keys[0] as string);
-  else {
-    encoded += encodeHead(sha, keys.length);
-    for (const key of keys) encoded += encode(key);
-  }
+  const count = OWN_ARGUMENTS + keys.length + args.length;
+  // A script's hash has 40 digits.
+  let encoded = `*${count}\r\n$7\r\nevalsha\r\n$40\r\n${sha}\r\n${encode(keys.length)}`;
+  for (const key of keys) encoded += encode(key);
   for (const argument of args) {
     if (typeof argument === "object") return undefined;
     encoded += encode(argument);
@@ -99,27 +97,6 @@ export function scriptCall(
   const command = new Command("evalsha", []);
   command.toWritable = () => encoded;
   return command;
-}
-
-/** The encoded beginnings of EVALSHA commands with one key, by the script's hash, then by the key. Scripts and hash tags are few. */
-const heads = new Map<string, Map<string, string>>();
-
-function headOf(sha: string, key: string): string {
-  let byKey = heads.get(sha);
-  if (byKey === undefined) {
-    byKey = new Map();
-    heads.set(sha, byKey);
-  }
-  let head = byKey.get(key);
-  if (head === undefined) {
-    head = encodeHead(sha, 1) + encode(key);
-    byKey.set(key, head);
-  }
-  return head;
-}
-
-function encodeHead(sha: string, keys: number): string {
-  return `$7\r\nevalsha\r\n${encode(sha)}${encode(keys)}`;
 }
 
 /** Encodes one argument (RESP, bulk string). */

@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
-import { NodeClock } from "../../../../src/service/store/redis/clocks.ts";
+import { NodeClock } from "../../../../src/service/store/redis/partitions.ts";
 import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../../support/redis.ts";
