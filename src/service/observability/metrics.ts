@@ -1,6 +1,7 @@
 /** Prometheus metrics, on the admin API's /metrics. Labels come from closed lists only. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { AuditEvent } from "../session/audit.ts";
+import { createEventCount, type MakeCounter } from "./audit.ts";
 import { FastCounter, FastHistogram } from "./fast-metrics.ts";
 import { countLines, type MakeFastCounter } from "./log-counters.ts";
 import type { LogCounts } from "./logger.ts";
@@ -131,89 +132,3 @@ const gaugeOf =
         for (const { labels, value } of samples) this.set({ ...labels }, value);
       },
     });
-
-type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counter;
-
-function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): Metrics["count"] {
-  const created = counter("session_created_total", "Sessions created");
-  const refused = counter("session_refused_total", "Sessions that a limit refused, by what the limit counts", [
-    "scope",
-  ]);
-  const renewed = fastCounter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
-  const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
-  const exchanged = counter("session_token_exchanged_total", "Access tokens exchanged for narrower ones");
-  const elevated = counter("session_elevated_total", "Later authentications recorded");
-  const updated = counter("session_updated_total", "Sessions updated, by what happens to older access tokens", [
-    "access_tokens",
-  ]);
-  const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
-  const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
-  const failed = fastCounter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
-  const notAllowed = counter("session_authz_failed_total", "Admin calls outside the scopes of their credential", [
-    "operation",
-  ]);
-  const device = createDeviceCount(counter);
-  const limited = fastCounter("session_rate_limited_total", "Requests over a rate limit, by limit", ["limit"]);
-  return (event) => {
-    switch (event.event) {
-      case "session_created":
-        return created.inc();
-      case "session_refused":
-        return refused.inc({ scope: event.scope });
-      case "session_renewed":
-        return renewed.inc(event.outcome);
-      case "session_ended":
-        return ended.inc({ reason: event.reason });
-      case "token_exchanged":
-        return exchanged.inc();
-      case "session_elevated":
-        return elevated.inc();
-      case "session_updated":
-        return updated.inc({ access_tokens: event.accessTokens });
-      case "all_sessions_ended":
-        return allEnded.inc();
-      case "authn_token_reuse":
-        return reused.inc();
-      case "authn_failed":
-        return failed.inc(event.operation, event.reason);
-      case "authz_failed":
-        return notAllowed.inc({ operation: event.operation });
-      case "rate_limited":
-        return limited.inc(event.limit);
-      case "subject_forgotten":
-      case "subject_exported":
-      case "subscription_changed":
-      case "subscription_tested":
-        return; // Events of this kind are logged only, because there are few of them.
-      default:
-        return device(event);
-    }
-  };
-}
-
-type DeviceEvent = Extract<AuditEvent, { event: `device_${string}` | "bound_key_missing" }>;
-
-function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
-  const plain: Readonly<Record<Exclude<DeviceEvent["event"], `device_${string}_refused`>, Counter | undefined>> = {
-    device_registered: counter("session_device_registered_total", "Device keys registered"),
-    device_bound: counter("session_device_bound_total", "Device keys used for the first time"),
-    device_renewed: counter("session_device_renewed_total", "Device cookies renewed"),
-    device_renewal_skipped: counter(
-      "session_device_renewal_skipped_total",
-      "Refreshes of browsers that could not renew",
-    ),
-    device_proof_missing: counter(
-      "session_device_proof_missing_total",
-      "Refreshes of bound sessions without a device cookie",
-    ),
-    device_unbound: counter("session_device_unbound_total", "Device keys taken away"),
-    // This event is not counted, because the refusal that it belongs to is counted, with its reason.
-    bound_key_missing: undefined,
-  };
-  const refused = counter("session_device_refused_total", "Device keys and proofs refused", ["operation", "reason"]);
-  return (event) => {
-    if (event.event === "device_key_refused") refused.inc({ operation: "RegisterDevice", reason: event.reason });
-    else if (event.event === "device_proof_refused") refused.inc({ operation: event.operation, reason: event.reason });
-    else plain[event.event]?.inc();
-  };
-}
