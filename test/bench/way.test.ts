@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 
 /** The longest way of a refresh. Lower these numbers with the code; raise none. */
 const LIMITS = {
-  redis: { files: 48, functions: 138 },
-  embedded: { files: 46, functions: 131 },
+  redis: { files: 45, functions: 120 },
+  embedded: { files: 44, functions: 116 },
 } as const;
 
 test.for(["redis", "embedded"] as const)("the way of a refresh on %s does not grow", (store) => {
