@@ -14,7 +14,7 @@ import { processorTime } from "../../../platform/clock/processor-time.ts";
 import { TURN_MS } from "../../../platform/clock/turns.ts";
 
 /** Why ordinary work is refused. */
-export type OverloadCause = "store" | "event_loop";
+type OverloadCause = "store" | "event_loop";
 
 export type AdmissionOptions = {
   /** How many commands may wait for the store; 0 means any number. */

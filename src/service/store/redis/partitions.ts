@@ -31,7 +31,7 @@ export function tagOfSubject(subject: string): string {
   return `{${hash("sha256", subject).slice(0, 2)}}`;
 }
 
-export function tagOf(place: Place): string {
+function tagOf(place: Place): string {
   return "sid" in place ? tagOfSession(place.sid) : tagOfSubject(place.subject);
 }
 
