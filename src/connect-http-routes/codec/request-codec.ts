@@ -77,12 +77,6 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       ? updateMaskOf(input, field, options.inferUpdateMask === "any-name")
       : undefined;
 
-  /** @throws BadInput for a field that is missing, although the language requires it */
-  function refuseMissing(missing: string): never {
-    const isOfBody = whole || (field !== undefined && missing.split(".")[0] === field.jsonName);
-    throw new BadInput(isOfBody ? "body" : "query", missing, "is required");
-  }
-
   const isPlainMessage = whole && !raw && !input.typeName.startsWith("google.protobuf.");
 
   const decodeBy =
@@ -97,7 +91,9 @@ export function createRequestCodec(method: DescMethod, route: Route, options: Re
       if (mask !== undefined && json !== undefined) inferUpdateMask(reflect(input, message), mask, json);
       if (bindings.length > 0) setBindings(reflect(input, message), bindings, paths, text);
       const missing = findMissing?.(message);
-      return missing === undefined ? message : refuseMissing(missing);
+      if (missing === undefined) return message;
+      const isOfBody = whole || (field !== undefined && missing.split(".")[0] === field.jsonName);
+      throw new BadInput(isOfBody ? "body" : "query", missing, "is required");
     };
 
   /** Reads a form, whose fields are named as in a query. */
