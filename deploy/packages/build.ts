@@ -141,7 +141,7 @@ function importedPackages(directory: string): Set<string> {
     if (!/\.(js|d\.ts)$/.test(file)) continue;
     const code = readFileSync(join(directory, file), "utf8").replaceAll(COMMENT_LINE, "");
     for (const [, specifier] of code.matchAll(
-      /(?:\bfrom|\bimport|\bimport\(|\.resolve\()\s*["'`]([^."'`][^"'`]*)["'`$]/g,
+      /(?:\bfrom|\bimport|\bimport\(|\.resolve\(|\brequire\()\s*["'`]([^."'`][^"'`]*)["'`$]/g,
     )) {
       const [, name] = /^((?:@[^/]+\/)?[^/:]+)(?:\/|$)/.exec(specifier as string) ?? [];
       if (name !== undefined) found.add(name);

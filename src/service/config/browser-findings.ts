@@ -1,10 +1,10 @@
 /** Finds settings with which browsers drop the cookie, do not send it where it is needed, or are refused. */
 
 import { isIP } from "node:net";
-import { getDomain } from "tldts";
 import type { Config } from "./config.ts";
 import { type ConfigFinding, findingsAbout } from "./finding.ts";
 import { isLoopback } from "./loopback.ts";
+import { registrableDomain } from "./public-suffix.ts";
 
 const { fault, warning } = findingsAbout("browsers");
 
@@ -112,7 +112,7 @@ const isAddress = (host: string) => isIP(host.replace(/^\[|\]$/g, "")) !== 0;
 
 /** Returns whether two hosts, or all below a domain, have one registrable domain. */
 function isSameSite(a: string, b: string): boolean {
-  const siteOf = (host: string) => getDomain(host.replace(/^\*\./, ""), { allowPrivateDomains: true });
+  const siteOf = (host: string) => registrableDomain(host.replace(/^\*\./, ""));
   return a === b || (siteOf(a) !== null && siteOf(a) === siteOf(b));
 }
 

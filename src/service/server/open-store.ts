@@ -8,7 +8,6 @@ import { overloadReport } from "../observability/outage.ts";
 import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import type { StoreWithSignals } from "../signals/ports.ts";
-import { createEmbeddedStore } from "../store/embedded/store.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 
 /**
@@ -21,14 +20,20 @@ export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store:
 
 export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, "sessions.db");
 
-/** The Redis store is loaded only if it is used, so that a start with the embedded store stays fast. */
-export const loadRedisStore = () => import("../store/redis/store.ts");
+const loadEmbeddedStore = () => import("../store/embedded/store.ts");
+const loadRedisStore = () => import("../store/redis/store.ts");
+
+/** Loads the modules of the store that is used. Those of the other one would take time and memory. */
+export async function loadStore({ redis }: Config): Promise<void> {
+  await (redis === undefined ? loadEmbeddedStore() : loadRedisStore());
+}
 
 export async function openStore(config: Config, log: Logger, ring: Pick<KeyRing, "current">): Promise<OpenedStore> {
   const { reuseIntervalMs, signalsRetentionMs } = config;
   const markerLifeMs = config.accessTokenTtlMs + MARKER_SLACK_MS;
   if (config.redis === undefined) {
     const path = embeddedFile(config);
+    const { createEmbeddedStore } = await loadEmbeddedStore();
     return {
       kind: "embedded",
       store: createEmbeddedStore({ path, clock: systemClock, reuseIntervalMs, markerLifeMs, signalsRetentionMs }),

@@ -4,7 +4,6 @@ import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import { loadSessionPolicies, NO_POLICIES, type SessionPoliciesFile } from "../config/policies-file.ts";
 import { systemClock } from "../session/time.ts";
-import { holdsSessions } from "../store/embedded/holds-sessions.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
 import { AdminTokensFault } from "../tokens/admin-entries.ts";
 import { type EventKeyFile, loadEventKeys } from "../tokens/event-keys.ts";
@@ -29,7 +28,10 @@ export async function prepareDataDir(config: Config): Promise<void> {
 
 /** @throws StartError */
 export function openKeyRing({ redis, keysFile, signingAlgorithm: alg, dataDir }: Config): Promise<KeyRing> {
-  const hasSessions = () => holdsSessions(embeddedFile({ dataDir }), systemClock);
+  const hasSessions = async () => {
+    const { holdsSessions } = await import("../store/embedded/holds-sessions.ts");
+    return holdsSessions(embeddedFile({ dataDir }), systemClock);
+  };
   const opening =
     redis !== undefined ? loadKeyRing(keysFile) : loadOrCreateKeyRing(keysFile, { alg, now: Date.now(), hasSessions });
   return opening.catch(refusing("KEYS_FILE", KeyRingFault));

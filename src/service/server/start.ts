@@ -14,7 +14,7 @@ import { openEventRecorder, openExpiry } from "./event-recorder.ts";
 import { followFiles } from "./follow-files.ts";
 import { openFeed, openSignals } from "./open-feed.ts";
 import { type Listeners, openListeners } from "./open-listeners.ts";
-import { loadRedisStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
+import { loadStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
 import { openTelemetry } from "./open-telemetry.ts";
 import { openAdminAccess, openEventKeys, openKeyRing, openSessionPolicies, prepareDataDir } from "./secrets.ts";
 import { loadOperators, loadSignIn } from "./sign-in.ts";
@@ -50,7 +50,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const entropy = systemEntropy();
 
   // The modules that requests need are loaded before anything is measured or served, because loading them blocks the event loop.
-  if (config.redis !== undefined) await loadRedisStore();
+  await loadStore(config);
 
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
