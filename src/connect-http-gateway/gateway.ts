@@ -31,7 +31,7 @@ const LINGER_MS = 1_000;
 /** @throws Error if the descriptors or certificates cannot be loaded or the port is taken */
 export async function startGateway(given: GatewayArguments, writeLine: WriteLog): Promise<Gateway> {
   const args = withinResources(given, resources());
-  const { write, end } = withBudget(writeLine, args.logRate);
+  const { write, writeRequest, end } = withBudget(writeLine, args.logRate);
   const own = args.tls && (await readCertificate({ certFile: args.tls.cert, keyFile: args.tls.key }));
   const ofUpstream = await readUpstreamTls(args);
   const onFailure = (authority: string, error: unknown) =>
@@ -39,7 +39,7 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
   const upstream = createUpstream(args, onFailure, ofUpstream?.current);
   const metrics = args.metrics && (await (await import("./metrics.ts")).openMetrics(args.metrics, write));
   const tracing = args.otlp && (await (await import("./tracing.ts")).startTracing({ ...args, otlp: args.otlp }, write));
-  const log = createRequestLog(write, args.log, metrics?.observe, tracing?.traceId);
+  const log = createRequestLog(writeRequest, args.log, metrics?.observe, tracing?.traceId);
   const transport = tracing?.traceCalls(upstream.transport) ?? upstream.transport;
   const contract = await serveContract(args, () => createHandler(args, transport, log, write, metrics), write);
   let draining = false;

@@ -3,12 +3,18 @@ import { Code } from "@connectrpc/connect";
 import type { NodeHandler, NodeRequest, ResponseInfo } from "connect-http-routes";
 import { createLineLimit } from "../platform/log/line-limit.ts";
 
+type Line = Readonly<Record<string, unknown>>;
+
 /** Writes one JSON object. */
-export type WriteLog = (line: Readonly<Record<string, unknown>>) => void;
+export type WriteLog = (line: Line) => void;
+
+/** Writes the line of a request. @param line called if the limit allows it, because a line takes longer to collect than to suppress */
+type WriteRequest = (status: number, line: () => Line) => void;
 
 /** A log with a limited rate of lines, because a client that can cause one line can cause millions of lines. */
 export interface BudgetedLog {
   readonly write: WriteLog;
+  readonly writeRequest: WriteRequest;
   /** Reports how many lines were suppressed, and ends. */
   end(): void;
 }
@@ -27,15 +33,19 @@ export function withBudget(write: WriteLog, requestsPerSecond: number, clock = D
     }
   };
   const timer = setInterval(report, REPORT_INTERVAL_MS).unref();
+  const writeBounded = (line: Line, suppressed: number) => {
+    const bounded = Object.entries(line).map(([name, value]) => [name, boundText(value)]);
+    write({ ...Object.fromEntries(bounded), ...(suppressed > 0 && { suppressed }) });
+  };
   return {
     write(line) {
       const event = String(line.event);
-      const isRequest = event === "request";
-      const kind = isRequest ? `request ${Math.floor(Number(line.status) / 100)}xx` : event;
-      const suppressed = (isRequest ? requests : events).admit(event, kind);
-      if (suppressed === undefined) return;
-      const bounded = Object.entries(line).map(([name, value]) => [name, boundText(value)]);
-      write({ ...Object.fromEntries(bounded), ...(suppressed > 0 && { suppressed }) });
+      const suppressed = events.admit(event, event);
+      if (suppressed !== undefined) writeBounded(line, suppressed);
+    },
+    writeRequest(status, line) {
+      const suppressed = requests.admit("request", `request ${Math.floor(status / 100)}xx`);
+      if (suppressed !== undefined) writeBounded(line(), suppressed);
     },
     end() {
       clearInterval(timer);
@@ -66,6 +76,8 @@ interface Note {
   readonly code: Code | undefined;
 }
 
+const NO_NOTE: Note = { rpc: undefined, code: undefined };
+
 /** A request whose response is complete or has been cut. */
 interface EndedRequest extends Note {
   /** 0 if there was no response. */
@@ -78,12 +90,13 @@ export type ObserveRequest = (...exchange: Parameters<NodeHandler>) => (ended: E
 
 /** @param which `errors`: only requests that end with a status from 500 or without a response are logged */
 export function createRequestLog(
-  write: WriteLog,
+  write: WriteRequest,
   which: "all" | "errors" | "none",
   observe?: ObserveRequest,
   traceId?: () => string | undefined,
 ): RequestLog {
   const notes = new WeakMap<NodeRequest, Note>();
+  const noteOf = (request: NodeRequest): Note => notes.get(request) ?? NO_NOTE;
   return {
     note({ request, rpc, failure }) {
       notes.set(request, { rpc, code: failure?.error.code });
@@ -92,28 +105,29 @@ export function createRequestLog(
       const start = performance.now();
       const end = observe?.(request, response);
       const { method, url = "" } = request;
-      // The query is not logged, because it may contain secrets.
-      const [path] = url.split("?", 1);
       const peer = request.socket.remoteAddress;
       const trace = traceId?.();
       response.once("close", () => {
         const status = response.headersSent ? response.statusCode : 0;
         const complete = response.writableFinished;
-        const { rpc, code } = notes.get(request) ?? {};
         const durationMs = performance.now() - start;
-        end?.({ rpc, code, status, seconds: durationMs / 1_000 });
+        end?.({ ...noteOf(request), status, seconds: durationMs / 1_000 });
         if (which === "none" || (which === "errors" && complete && status < 500)) return;
-        write({
-          event: "request",
-          method,
-          path,
-          status,
-          durationMs: Math.round(durationMs * 10) / 10,
-          peer,
-          ...(rpc && { rpc: `${rpc.parent.typeName}/${rpc.name}` }),
-          ...(code !== undefined && { code: Code[code] }),
-          ...(trace !== undefined && { traceId: trace }),
-          ...(!complete && { cut: true }),
+        write(status, () => {
+          const { rpc, code } = noteOf(request);
+          return {
+            event: "request",
+            method,
+            // The query is not logged, because it may contain secrets.
+            path: url.split("?", 1)[0],
+            status,
+            durationMs: Math.round(durationMs * 10) / 10,
+            peer,
+            ...(rpc && { rpc: `${rpc.parent.typeName}/${rpc.name}` }),
+            ...(code !== undefined && { code: Code[code] }),
+            ...(trace !== undefined && { traceId: trace }),
+            ...(!complete && { cut: true }),
+          };
         });
       });
       handler(request, response);

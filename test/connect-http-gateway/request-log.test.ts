@@ -34,16 +34,24 @@ test("an event has ten lines a second, and the next one says how many were suppr
 
 test("requests have a budget for each class of status, so that a flood of one hides no other", () => {
   const { log, lines } = open(100);
-  many(150, () => log.write({ event: "request", status: 404 }));
-  log.write({ event: "request", status: 500 });
+  let collected = 0;
+  const request = (status: number) =>
+    log.writeRequest(status, () => {
+      collected++;
+      return { event: "request", status };
+    });
+  many(150, () => request(404));
+  request(500);
   expect(lines).toHaveLength(101);
+  // Nothing is collected for a line that is suppressed.
+  expect(collected).toBe(101);
   log.end();
   expect(lines.at(-1)).toEqual({ event: "log lines suppressed", kind: "request 4xx", lines: 50 });
 });
 
 test("no text of a client is longer than a kilobyte", () => {
   const { log, lines } = open(1);
-  log.write({ event: "request", status: 200, path: `/${"x".repeat(30_000)}` });
+  log.writeRequest(200, () => ({ event: "request", path: `/${"x".repeat(30_000)}` }));
   expect(String(lines[0]?.path)).toHaveLength(1_025);
   log.end();
 });

@@ -17,30 +17,44 @@ export type LineSink = {
 
 type Target = Pick<Writable, "write" | "writableLength" | "on" | "once" | "off">;
 
-/** @param onRecovered called when the stream accepts lines again, with the number of lines lost since the last call */
+/**
+ * Writes the lines of one turn of the event loop together, because a system call for each takes longer than everything else that is done for
+ * a line. @param onRecovered called when the stream accepts lines again, with the number of lines lost since the last call
+ */
 export function createLineSink(stream: Target, onRecovered: (lines: number) => void): LineSink {
   let lost = 0;
   let reported = 0;
-  /** All writes share one callback, so that nothing is allocated per line. */
-  const onWritten = (error?: Error | null) => {
-    if (error) lost++;
-    else if (lost > reported && stream.writableLength < MAX_BUFFERED_BYTES / 2) {
-      const lines = lost - reported;
-      reported = lost;
-      onRecovered(lines);
-    }
+  let batch = { text: "", lines: 0 };
+  const writeBatch = () => {
+    const { text, lines } = batch;
+    if (lines === 0) return;
+    batch = { text: "", lines: 0 };
+    stream.write(text, (error) => {
+      if (error) lost += lines;
+      else if (lost > reported && stream.writableLength < MAX_BUFFERED_BYTES / 2) {
+        const lostSince = lost - reported;
+        reported = lost;
+        onRecovered(lostSince);
+      }
+    });
   };
-  // The reader has disconnected (EPIPE) or a disk is full. `onWritten` counts the lost lines.
+  // The reader has disconnected (EPIPE) or a disk is full. The callback of the write counts the lost lines.
   stream.on("error", () => {});
   return {
     write(line) {
-      if (stream.writableLength + line.length > MAX_BUFFERED_BYTES) lost++;
-      else stream.write(line, onWritten);
+      if (stream.writableLength + batch.text.length + line.length > MAX_BUFFERED_BYTES) {
+        lost++;
+        return;
+      }
+      if (batch.lines === 0) setImmediate(writeBatch);
+      batch.text += line;
+      batch.lines++;
     },
     get lost() {
       return lost;
     },
     flush(timeoutMs) {
+      writeBatch();
       if (stream.writableLength === 0) return Promise.resolve();
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, timeoutMs);

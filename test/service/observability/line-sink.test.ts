@@ -12,11 +12,11 @@ function stalled() {
     autoDestroy: false,
     write: (text: string, _encoding, done) => void pending.push([text, done]),
   });
-  const settle = () => new Promise((resolve) => setImmediate(resolve));
   return {
     stream,
     taken,
     async take(error?: Error) {
+      await settle();
       for (closed = error !== undefined; pending.length > 0; await settle()) {
         const [text, done] = pending.shift() as (typeof pending)[number];
         if (!closed) taken.push(text);
@@ -26,17 +26,21 @@ function stalled() {
   };
 }
 
+const settle = () => new Promise((resolve) => setImmediate(resolve));
 const LINE = `${"x".repeat(1023)}\n`;
 
 test("a reader that stalls costs lines, not memory, and learns how many when it is back", async () => {
   const { stream, taken, take } = stalled();
   const reports: number[] = [];
   const sink = createLineSink(stream, (lines) => reports.push(lines));
-  for (let line = 0; line < 5000; line++) sink.write(LINE);
+  for (let line = 0; line < 5000; line++) {
+    sink.write(LINE);
+    if (line % 100 === 0) await settle();
+  }
   expect(stream.writableLength).toBe(MAX_BUFFERED_BYTES);
   expect(sink.lost).toBe(5000 - 1024);
   await take();
-  expect(taken).toHaveLength(1024);
+  expect(taken.join("")).toBe(LINE.repeat(1024));
   expect(reports).toEqual([5000 - 1024]);
 });
 
@@ -44,8 +48,9 @@ test("a reader that leaves costs the lines that were written to it", async () =>
   const { stream, take } = stalled();
   const sink = createLineSink(stream, () => {});
   sink.write(LINE);
+  sink.write(LINE);
   await take(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
-  expect(sink.lost).toBe(1);
+  expect(sink.lost).toBe(2);
 });
 
 test("a flush waits until all is written", async () => {
@@ -54,9 +59,11 @@ test("a flush waits until all is written", async () => {
   await sink.flush(60_000);
   sink.write(LINE);
   sink.write(LINE);
+  // The lines of a turn are one write, and the flush waits for another one after it.
   const flushed = sink.flush(60_000).then(() => taken.length);
   await take();
-  expect(await flushed).toBe(3);
+  expect(await flushed).toBe(2);
+  expect(taken).toEqual([LINE + LINE, ""]);
 });
 
 test("a flush does not wait for a reader that stalls", async () => {
