@@ -36,6 +36,7 @@ import type {
   EndOutcome,
   EndOwnedOutcome,
   ExpiredSession,
+  ForgetOutcome,
   Found,
   RegisterKeyOutcome,
   RotateOutcome,
@@ -50,6 +51,8 @@ import {
   type RotationState,
 } from "../../../src/service/session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../../src/service/session/time.ts";
+import type { Signal } from "../../../src/service/signals/model.ts";
+import { signalOf } from "../../../src/service/store/signal-text.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 
 /** The request of every operation. */
@@ -70,6 +73,10 @@ export class ModelStore {
   readonly marks: StaleMark[] = [];
   /** What is to be recorded, by the name of the record. */
   readonly due = new Map<string, Due>();
+  /** The signals that name a subject, for a subscription that wants all and reads none. */
+  signals: Signal[] = [];
+  /** The sessions without the data of their user: they had expired when their subject was forgotten. */
+  readonly #blank = new Set<SessionId>();
   /** Until when an id of a session leads to no second one, and a token counts as used. */
   readonly #claims = new Map<string, StoreMs>();
   now = storeMs(0);
@@ -108,6 +115,8 @@ export class ModelStore {
     const { sid, clientId, client } = session;
     const names = { sid, ...namesOf(created), clientId, client, ...(newDevice && { newDevice: true as const }) };
     this.#leave(`+${sid}`, { type: "created", ...names });
+    this.#signal(created, "created");
+    if (newDevice) this.#signal(created, "new_device");
     return { session: created, evicted, replaced, newDevice, ...(actors.size > 0 && { actors }) };
   }
 
@@ -293,6 +302,10 @@ export class ModelStore {
   revokeAll(createdBefore?: StoreMs): StoreMs {
     const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
     const until = storeMs(Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
+    for (const { session } of this.#sessions.values()) {
+      const isEnding = session.createdAt > this.#endedUntil && session.createdAt <= until;
+      if (isEnding) this.#signal(session, "revoked_all");
+    }
     this.#endedUntil = latest(this.#endedUntil, until);
     this.#leave(`*${until}`, { type: "all_ended", revokedUntil: until });
     for (const [sid, own] of this.#attached) {
@@ -323,6 +336,7 @@ export class ModelStore {
     const counted = { ...found.session, ...after, version: isSame ? version : version + 1 };
     const session = refresh ? this.#marked(sid, counted) : counted;
     this.#sessions.set(sid, { ...found, session });
+    if (!isSame) this.#signal(session, "updated");
     return { ok: true, session, isChanged: true };
   }
 
@@ -387,6 +401,8 @@ export class ModelStore {
   /** Ends a session. @param unasked if no request has asked for it @returns the subject of its actor, if it has one */
   #end(sid: SessionId, reason: EndReason, unasked?: Unasked): string | undefined {
     const session = this.#live(sid)?.session;
+    const stored = this.#sessions.get(sid)?.session;
+    if (stored !== undefined) this.#signal(stored, reason);
     for (const [other, own] of this.#attached) if (own === sid) this.#toEnd.add(other);
     if (session !== undefined) this.#leave(sid, { type: "ended", sid, ...namesOf(session), reason }, unasked);
     this.#sessions.delete(sid);
@@ -401,11 +417,26 @@ export class ModelStore {
     this.due.set(key, { event: { time: this.now, ...event, ...by }, since: this.now, ids, ...unasked });
   }
 
-  /** Removes what is to be recorded of a subject, but of its live sessions. It changes no later outcome. What else is removed: contract/forget.ts. */
-  forget(subject: string): void {
+  #signal(session: Session, reason: Signal["reason"]): void {
+    if (this.#blank.has(session.sid)) return;
+    const { sid, subject, clientId: client, actor, version } = session;
+    const what = reason === "updated" ? `updated:${version}` : reason;
+    const known = { sid, reason: what, endedAt: this.now, client, subject };
+    this.signals.push(signalOf({ ...known, ...(actor && { actor: actor.subject }) }));
+  }
+
+  /** Removes what names a subject, but of its live sessions. It changes no later outcome. What else is removed: contract/forget.ts. */
+  forget(subject: string): ForgetOutcome {
+    const isLive = (sid: SessionId | undefined) => sid !== undefined && this.#live(sid) !== undefined;
     for (const [key, { event }] of this.due) {
-      if (event.subject === subject && event.sid && this.#live(event.sid) === undefined) this.due.delete(key);
+      if (event.subject === subject && !isLive(event.sid)) this.due.delete(key);
     }
+    for (const [sid, { session }] of this.#sessions) {
+      if (session.subject === subject && !isLive(sid)) this.#blank.add(sid);
+    }
+    const before = this.signals.length;
+    this.signals = this.signals.filter((signal) => signal.subject !== subject || isLive(signal.sessionId));
+    return { events: 0, signals: before - this.signals.length };
   }
 
   noteToken(id: string, lifeMs: number): void {

@@ -189,6 +189,12 @@ local function append_signals(partition, switch, ends, now)
   redis.call('PEXPIREAT', log, now + keep + shift + LOG_SLACK)
 end
 
+-- Returns a signal; if its session has an actor (its time begins with 0), with the actor in a line of its own.
+local function with_actor(partition, signal)
+  local sid = string.match(signal, '^%S+ (%S+) 0%d')
+  return sid and signal .. '\n' .. (redis.call('GET', partition .. 'A' .. sid) or '') or signal
+end
+
 -- Returns whether the user may run a command on the keys of a partition. Servers with the latest security fixes want all arguments of the
 -- command. Each is the partition, because every argument of some commands is a key.
 local function may(command, partition)

@@ -56,9 +56,6 @@ else
   if oldest > after + 1 then return { 'behind', string.format('%.0f', oldest) } end
   found[most + 1] = nil
 end
-for k, signal in ipairs(found) do
-  local session = string.match(signal, '^%S+ (%S+) 0%d')
-  if session then found[k] = signal .. '\n' .. (redis.call('GET', partition .. 'A' .. session) or '') end
-end
+for k, signal in ipairs(found) do found[k] = with_actor(partition, signal) end
 table.insert(found, 1, (more or #found == most) and 'more' or 'end')
 return found

@@ -3,8 +3,8 @@
 -- reader of the log that still has a changed signal in its memory loses its lease, and reads the signal again.
 -- KEYS  1 partition
 -- ARGV  1 subject, 2 the number of the last signal before them, 3 the most to return, 4 'read' or 'forget'
--- Returns the number of the last signal that was examined, or '' if no more follow; then signal, subscriptions that have not read it yet
--- (their ids, with spaces between), signal, subscriptions, …
+-- Returns the number of the last signal that was examined, or '' if no more follow; then signal (with_actor), subscriptions that have not
+-- read it yet (their ids, with spaces between), signal, subscriptions, …
 local EXAMINED = 256 -- the number of signals that one run examines, in about 0.3 ms
 local partition, subject, most = KEYS[1], ARGV[1], tonumber(ARGV[3])
 local log, readers = partition .. 'z', partition .. 'f'
@@ -27,7 +27,7 @@ for _, signal in ipairs(signals) do
   last = number
   if string.sub(signal, client_end + 1) == subject and (ARGV[4] == 'read' or not live(partition, sid, now)) then
     local waits = waiting_for(tonumber(number))
-    found[#found + 1], found[#found + 2] = signal, waits
+    found[#found + 1], found[#found + 2] = with_actor(partition, signal), waits
     if ARGV[4] == 'forget' then
       is_waiting = is_waiting or waits ~= ''
       -- The new one is added before the old one is removed, because Redis deletes a key that is empty for a moment, and its expiry with it.
