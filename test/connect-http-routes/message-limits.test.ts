@@ -4,7 +4,8 @@ import { create, type JsonValue, type MessageInitShape, toBinary } from "@bufbui
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkBinary, checkJson } from "../../src/connect-http-routes/codec/message-limits.ts";
+import { scanJson } from "../../src/connect-http-routes/codec/json-scan.ts";
+import { checkBinary } from "../../src/connect-http-routes/codec/message-limits.ts";
 import { createFetchHandler, protobufCodec } from "../../src/connect-http-routes/index.ts";
 import { RelayServiceRoutes } from "./gen/relay/v1/relay_http.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
@@ -51,7 +52,7 @@ describe("the limits of a message", () => {
       fc.property(value, fc.nat(60), fc.nat(6), fc.constantFrom(0, 2), (json, maxElements, maxDepth, indent) => {
         const sent = JSON.stringify(json, null, indent);
         const expected = elementsOf(json) <= maxElements && depthOf(json) <= maxDepth;
-        expect(passes(() => checkJson(sent, { maxElements, maxDepth }))).toBe(expected);
+        expect(passes(() => scanJson(sent, { maxElements, maxDepth }))).toBe(expected);
       }),
       { numRuns: 2_000 },
     );

@@ -14,7 +14,7 @@ import type { ContentCodec, MessageCodec, ValueCodec } from "./content-codec.ts"
 import { DECLARED_ENUMS } from "./enum-names.ts";
 import { parseMessageJson } from "./exact-json.ts";
 import { createFieldMapper, type FieldMapper } from "./field-values.ts";
-import { checkJson, type MessageLimits } from "./message-limits.ts";
+import type { MessageLimits } from "./message-limits.ts";
 
 /** Makes a message from a body, and reports the body's JSON if it is JSON. @throws BadInput */
 export type BodyReader = (
@@ -84,9 +84,8 @@ function parseBody(
   limits: MessageLimits,
 ): JsonValue {
   const text = utf8TextOf(body);
-  checkJson(text, limits);
   try {
-    return parseMessageJson(text, asMessage, type);
+    return parseMessageJson(text, asMessage, type, limits);
   } catch (error) {
     if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
     throw unlessTooDeep(error);

@@ -1,7 +1,8 @@
 import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
 import { BadInput } from "./bad-input.ts";
-import { duplicateKey } from "./duplicate-keys.ts";
+import { scanJson } from "./json-scan.ts";
 import { mapValues } from "./json-values.ts";
+import type { MessageLimits } from "./message-limits.ts";
 
 /** A number whose source text matters because a JavaScript number may lose digits. */
 class Written {
@@ -38,13 +39,19 @@ export function parseJson(text: string): JsonValue {
 /**
  * Parses the JSON of a message. Proto JSON accepts 64-bit integers as numbers, even with a zero fraction or an exponent, but a JavaScript
  * number holds 53 bits. So for integer fields, longer numbers become strings, which are read exactly or refused.
- * @throws SyntaxError, BadInput for a duplicate key or a number that is too large, RangeError if the nesting is too deep
+ * @throws SyntaxError, BadInput for a duplicate key, a number that is too large or a text beyond the limits, RangeError
  */
-export function parseMessageJson(text: string, fieldOf: (json: JsonValue) => JsonValue, type: DescMessage): JsonValue {
+export function parseMessageJson(
+  text: string,
+  fieldOf: (json: JsonValue) => JsonValue,
+  type: DescMessage,
+  limits: MessageLimits,
+): JsonValue {
+  const repeated = scanJson(text, limits);
   const json = INEXACT.test(text)
     ? settleMessage(type, fieldOf(parse(text, written) as JsonValue))
     : fieldOf(JSON.parse(text) as JsonValue);
-  const duplicate = duplicateKey(text) ?? (text.includes("_") ? fieldGivenTwice(type, json) : undefined);
+  const duplicate = repeated ?? (text.includes("_") ? fieldGivenTwice(type, json) : undefined);
   if (duplicate !== undefined) throw new BadInput("body", undefined, `duplicate key ${JSON.stringify(duplicate)}`);
   return json;
 }

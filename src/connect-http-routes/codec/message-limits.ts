@@ -2,7 +2,6 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { BadInput } from "./bad-input.ts";
-import { endOfString } from "./duplicate-keys.ts";
 
 export interface MessageLimits {
   /** The greatest number of values in all objects and arrays of a message together. */
@@ -13,38 +12,6 @@ export interface MessageLimits {
 
 /** The default limits. protobuf has the same limit of depth. */
 export const DEFAULT_MESSAGE_LIMITS: MessageLimits = { maxElements: 100_000, maxDepth: 100 };
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
-
-/** Checks a text before it is parsed, because parsing would already take the memory. A text that is not JSON may pass. @throws BadInput */
-export function checkJson(text: string, { maxElements, maxDepth }: MessageLimits): void {
-  // Each element takes at least one character, and each level at least two, so a short text needs no scan.
-  if (text.length <= maxElements && text.length <= 2 * maxDepth) return;
-  let [elements, depth] = [0, 0];
-  for (let at = 0; at < text.length; at++) {
-    switch (text.charCodeAt(at)) {
-      case OPEN_BRACE:
-      case OPEN_BRACKET:
-        if (++depth > maxDepth) throw tooDeep();
-        if (++elements > maxElements) throw tooManyElements(maxElements);
-        break;
-      case CLOSE_BRACE:
-      case CLOSE_BRACKET:
-        depth--;
-        break;
-      case COMMA:
-        if (++elements > maxElements) throw tooManyElements(maxElements);
-        break;
-      case QUOTE:
-        at = endOfString(text, at);
-    }
-  }
-}
 
 /** @throws BadInput if the form has too many fields */
 export function checkForm(text: string, { maxElements }: MessageLimits): void {
@@ -126,10 +93,10 @@ function isPackable(field: DescField): boolean {
   return field.scalar !== ScalarType.STRING && field.scalar !== ScalarType.BYTES;
 }
 
-function tooDeep(): BadInput {
+export function tooDeep(): BadInput {
   return new BadInput("body", undefined, "nested too deeply");
 }
 
-function tooManyElements(maxElements: number): BadInput {
+export function tooManyElements(maxElements: number): BadInput {
   return new BadInput("body", undefined, `more than ${maxElements} elements`);
 }

@@ -6,7 +6,8 @@ import { isFileField, isHttpBody, isTextField } from "../routes/field-path.ts";
 import { BadInput } from "./bad-input.ts";
 import { utf8TextOf } from "./body-reader.ts";
 import { toUtf8 } from "./bytes.ts";
-import { checkJson, type MessageLimits } from "./message-limits.ts";
+import { scanJson } from "./json-scan.ts";
+import type { MessageLimits } from "./message-limits.ts";
 import { parseMultipart } from "./multipart-parser.ts";
 import { otherOneofMember } from "./text-value.ts";
 
@@ -53,11 +54,11 @@ export function readMultipart(
 
 /** @throws BadInput if a part is not JSON by itself */
 function checkedJson(name: string, text: string, limits: MessageLimits): string {
-  checkJson(text, limits);
   try {
+    scanJson(text, limits);
     JSON.parse(text);
-  } catch {
-    throw new BadInput("body", name, "not JSON");
+  } catch (error) {
+    throw error instanceof BadInput ? error : new BadInput("body", name, "not JSON");
   }
   return text;
 }

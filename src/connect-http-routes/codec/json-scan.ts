@@ -1,4 +1,5 @@
-/** Finds duplicate keys, which JSON.parse silently drops. */
+/** Reads a JSON text before it is parsed: parsing would already take the memory, and JSON.parse silently drops duplicate keys. */
+import { type MessageLimits, tooDeep, tooManyElements } from "./message-limits.ts";
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -8,17 +9,22 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** Returns the first key that occurs twice in one object of a valid JSON text; undefined if there is none. */
-export function duplicateKey(text: string): string | undefined {
+/**
+ * Returns the first key that occurs twice in one object; undefined if there is none. A text that is not JSON may pass.
+ * @throws BadInput if the text exceeds a limit, SyntaxError for a malformed key
+ */
+export function scanJson(text: string, { maxElements, maxDepth }: MessageLimits): string | undefined {
   /** The keys of each enclosing object. The entry of an enclosing array is undefined. */
   const outer: (Set<string> | undefined)[] = [];
   let keys: Set<string> | undefined;
   let expectKey = false;
+  let [elements, duplicate]: [number, string | undefined] = [0, undefined];
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case OPEN_BRACE:
       case OPEN_BRACKET:
-        outer.push(keys);
+        if (outer.push(keys) > maxDepth) throw tooDeep();
+        if (++elements > maxElements) throw tooManyElements(maxElements);
         expectKey = text.charCodeAt(at) === OPEN_BRACE;
         keys = expectKey ? new Set() : undefined;
         break;
@@ -28,13 +34,14 @@ export function duplicateKey(text: string): string | undefined {
         expectKey = false;
         break;
       case COMMA:
+        if (++elements > maxElements) throw tooManyElements(maxElements);
         expectKey = keys !== undefined;
         break;
       case QUOTE: {
         const end = endOfString(text, at);
         if (expectKey) {
           const key = keyOf(text.slice(at, end + 1));
-          if (keys?.has(key)) return key;
+          if (keys?.has(key)) duplicate ??= key;
           keys?.add(key);
           expectKey = false;
         }
@@ -42,11 +49,11 @@ export function duplicateKey(text: string): string | undefined {
       }
     }
   }
-  return undefined;
+  return duplicate;
 }
 
 /** Returns the position of the closing quote of the string that starts at `start`. */
-export function endOfString(text: string, start: number): number {
+function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let backslashes = 0;
     while (text.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++;
