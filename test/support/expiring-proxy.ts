@@ -1,27 +1,19 @@
 /** A TCP proxy in front of a Redis that closes connections whose password has expired, as rented Redis servers do. */
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { commandReader } from "./recording-proxy.ts";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
-export type ExpiringProxy = {
-  readonly port: number;
+export type ExpiringProxy = Pick<TcpProxy, "port" | "stop"> & {
   /** Returns the passwords that the open connections have sent last. */
   passwords(): string[];
   /** Closes the connections that have sent another password last. Returns how many there were. */
   expireAllBut(password: string): number;
-  stop(): Promise<void>;
 };
 
 /** @param user the user whose passwords expire; connections of others stay open */
 export async function startExpiringProxy(target: number, user: string): Promise<ExpiringProxy> {
   const passwords = new Map<Socket, string>();
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const upstream = connect(target, "127.0.0.1");
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("error", () => {}).on("close", () => sockets.delete(socket));
-    }
+  const { port, stop } = await startTcpProxy(target, (client, upstream) => {
     const read = commandReader((words) => {
       const [name = "", ...args] = words.map((word, index) => (index === 0 ? word.toLowerCase() : word));
       const [found, password] = name === "hello" ? args.slice(2) : name === "auth" ? args : [];
@@ -36,20 +28,15 @@ export async function startExpiringProxy(target: number, user: string): Promise<
       upstream.destroy();
     });
     upstream.on("data", (bytes) => client.write(bytes)).on("close", () => client.destroy());
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  });
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
+    stop,
     passwords: () => [...passwords.values()],
     expireAllBut(password) {
       const expired = [...passwords].filter(([, own]) => own !== password);
       for (const [client] of expired) client.destroy();
       return expired.length;
-    },
-    async stop() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await once(server, "close");
     },
   };
 }

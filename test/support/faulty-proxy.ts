@@ -2,11 +2,10 @@
  * A TCP proxy with the faults of networks: it stops forwarding in both directions, cuts or half-closes connections, and sends bytes of
  * its own.
  */
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { Socket } from "node:net";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
-export type FaultyProxy = {
-  readonly port: number;
+export type FaultyProxy = Pick<TcpProxy, "port" | "stop"> & {
   /** Returns how many connections clients have opened. */
   readonly opened: () => number;
   /** Stops forwarding in both directions. New connections can still be opened. */
@@ -19,14 +18,12 @@ export type FaultyProxy = {
   end(): void;
   /** Sends bytes to all clients, which look as if the server had sent them. */
   inject(bytes: Buffer): void;
-  stop(): Promise<void>;
 };
 
 export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
   let [holding, opened] = [false, 0];
   const held: (() => void)[] = [];
   const clients = new Set<Socket>();
-  const sockets = new Set<Socket>();
   const inOrder = (step: () => void) => {
     if (holding) held.push(step);
     else step();
@@ -36,24 +33,20 @@ export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
     from.on("end", () => inOrder(() => to.end()));
     from.on("close", () => inOrder(() => to.destroy()));
   };
-  const server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => {
-    opened++;
-    const upstream = connect({ port: target, host: "127.0.0.1", noDelay: true, allowHalfOpen: true });
-    clients.add(client);
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      socket.on("close", () => {
-        sockets.delete(socket);
-        clients.delete(client);
-      });
-    }
-    pass(client, upstream);
-    pass(upstream, client);
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const { port, stop } = await startTcpProxy(
+    target,
+    (client, upstream) => {
+      opened++;
+      clients.add(client);
+      client.on("close", () => clients.delete(client));
+      pass(client, upstream);
+      pass(upstream, client);
+    },
+    { noDelay: true, allowHalfOpen: true },
+  );
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
+    stop,
     opened: () => opened,
     hold() {
       holding = true;
@@ -70,11 +63,6 @@ export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
     },
     inject(bytes) {
       for (const client of clients) if (client.writable) client.write(bytes);
-    },
-    async stop() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await once(server, "close");
     },
   };
 }

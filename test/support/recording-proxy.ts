@@ -1,23 +1,14 @@
 /** A TCP proxy in front of a Redis that records the commands, however busy the machine is. */
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
-export type RecordingProxy = {
-  readonly port: number;
+export type RecordingProxy = Pick<TcpProxy, "port" | "stop"> & {
   /** Returns the commands since the last call, each as its words, in the order in which they were sent. */
   take(): string[][];
-  stop(): Promise<void>;
 };
 
 export async function startRecordingProxy(target: number): Promise<RecordingProxy> {
   let commands: string[][] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const upstream = connect(target, "127.0.0.1");
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("error", () => {}).on("close", () => sockets.delete(socket));
-    }
+  const { port, stop } = await startTcpProxy(target, (client, upstream) => {
     const read = commandReader((words) => commands.push(words));
     client.on("data", (bytes: Buffer) => {
       read(bytes);
@@ -25,19 +16,14 @@ export async function startRecordingProxy(target: number): Promise<RecordingProx
     });
     client.on("close", () => upstream.destroy());
     upstream.on("data", (bytes) => client.write(bytes)).on("close", () => client.destroy());
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  });
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
+    stop,
     take() {
       const taken = commands;
       commands = [];
       return taken;
-    },
-    async stop() {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-      await once(server, "close");
     },
   };
 }

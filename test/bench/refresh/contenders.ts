@@ -40,6 +40,17 @@ async function refreshTokens(service: Service): Promise<string[]> {
   return (await logIn(service, CONNECTIONS)).map(({ refreshToken }) => refreshToken);
 }
 
+/** Returns the contender that refreshes at a service. */
+async function refreshing(
+  name: string,
+  title: string,
+  service: Service,
+  request: (port: number) => Request = refreshJson,
+): Promise<Contender> {
+  const { pid, port } = service;
+  return { name, title, expected: "200", pid, plan: plan(name, port, request, await refreshTokens(service)) };
+}
+
 async function startFloor({ world }: Stage, reuseIntervalMs: number): Promise<{ pid: number; port: number }> {
   const { pid, line } = await start("server", ["test/bench/refresh/floor.ts"], {
     env: {
@@ -84,63 +95,27 @@ async function checkFloor(port: number, service: Service): Promise<void> {
 export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: string) => Promise<Contender>>> = {
   floor: (stage) => floor("floor", "floor: node:http, MAC, Lua, ES256", stage, 0),
 
-  json: async ({ rotating }) => ({
-    name: "json",
-    title: "this service, JSON",
-    expected: "200",
-    pid: rotating.pid,
-    plan: plan("json", rotating.port, refreshJson, await refreshTokens(rotating)),
-  }),
+  json: ({ rotating }) => refreshing("json", "this service, JSON", rotating),
 
-  baseline: async ({ world }, baseline) => {
-    const other = await startService(world, ROTATE, "server", baseline);
-    const credentials = await refreshTokens(other);
-    return {
-      name: "baseline",
-      title: "the other checkout, JSON",
-      expected: "200",
-      pid: other.pid,
-      plan: plan("baseline", other.port, refreshJson, credentials),
-    };
-  },
+  baseline: async ({ world }, baseline) =>
+    refreshing("baseline", "the other checkout, JSON", await startService(world, ROTATE, "server", baseline)),
 
   traced: async ({ world }) => {
     const { line } = await start("load", ["test/bench/refresh/sink.ts"]);
     const { port } = JSON.parse(line) as { port: number };
     const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` };
     const traced = await startService(world, { ...ROTATE, ...endpoint });
-    return {
-      name: "traced",
-      title: "this service, JSON, OpenTelemetry on",
-      expected: "200",
-      pid: traced.pid,
-      plan: plan("traced", traced.port, refreshJson, await refreshTokens(traced)),
-    };
+    return refreshing("traced", "this service, JSON, OpenTelemetry on", traced);
   },
 
-  rpc: async ({ rotating }) => ({
-    name: "rpc",
-    title: "this service, Connect RPC",
-    expected: "200",
-    pid: rotating.pid,
-    plan: plan("rpc", rotating.port, refreshRpc, await refreshTokens(rotating)),
-  }),
+  rpc: ({ rotating }) => refreshing("rpc", "this service, Connect RPC", rotating, refreshRpc),
 
-  grpc: async ({ rotating }) => ({
-    name: "grpc",
-    title: "this service, gRPC",
-    expected: "200",
-    pid: rotating.pid,
-    plan: { ...plan("grpc", rotating.port, refreshGrpc, await refreshTokens(rotating)), isGrpc: true },
-  }),
+  grpc: async ({ rotating }) => {
+    const contender = await refreshing("grpc", "this service, gRPC", rotating, refreshGrpc);
+    return { ...contender, plan: { ...contender.plan, isGrpc: true } };
+  },
 
-  "grpc-web": async ({ rotating }) => ({
-    name: "grpc-web",
-    title: "this service, gRPC-Web",
-    expected: "200",
-    pid: rotating.pid,
-    plan: plan("grpc-web", rotating.port, refreshGrpcWeb, await refreshTokens(rotating)),
-  }),
+  "grpc-web": ({ rotating }) => refreshing("grpc-web", "this service, gRPC-Web", rotating, refreshGrpcWeb),
 
   fastify: async ({ world }) => {
     const { pid, line } = await start("server", ["test/bench/refresh/by-hand.ts"], {
@@ -158,13 +133,7 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
 
   "floor-repeat": (stage) => floor("floor-repeat", "floor, repeating", stage, DEFAULT_REUSE_INTERVAL),
 
-  "json-repeat": async ({ service }) => ({
-    name: "json-repeat",
-    title: "this service, JSON, repeating",
-    expected: "200",
-    pid: service.pid,
-    plan: plan("json-repeat", service.port, refreshJson, await refreshTokens(service)),
-  }),
+  "json-repeat": ({ service }) => refreshing("json-repeat", "this service, JSON, repeating", service),
 
   "floor-logout": async (stage) => {
     const { pid, port } = await startFloor(stage, 0);
