@@ -1,7 +1,6 @@
 /** Describes why a token was refused: what this verifier expects, and what the token has. Neither contains the token or its signature. */
 
-import { decodeText } from "../platform/jws/segment.ts";
-import { parseObject } from "../platform/jws/strict-json.ts";
+import { readSegment } from "../platform/jws/compact-jws.ts";
 import { PROOF_TOLERANCE_MS } from "./dpop/proof.ts";
 import { proofUrl } from "./dpop/proof-url.ts";
 import { ALGORITHMS, type PublishedKey } from "./jwk.ts";
@@ -106,14 +105,9 @@ function readToken(token: unknown): { readonly header: Members | undefined; read
   const text = typeof token === "string" && token.length <= MAX_LENGTH ? token : "";
   const [dot, end] = [text.indexOf("."), text.lastIndexOf(".")];
   return {
-    header: readObject(text.slice(0, Math.max(dot, 0))),
-    claims: dot < end ? readObject(text.slice(dot + 1, end)) : undefined,
+    header: readSegment(text.slice(0, Math.max(dot, 0))),
+    claims: dot < end ? readSegment(text.slice(dot + 1, end)) : undefined,
   };
-}
-
-function readObject(segment: string): Members | undefined {
-  const text = decodeText(segment);
-  return text === undefined ? undefined : parseObject(text);
 }
 
 /** Returns a value as a text that is safe in a log. The verifiers in other languages write it in the same way. */

@@ -22,8 +22,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     leftOut: ["test/service/store/embedded/{kill,durability,file}.test.ts"],
   },
   verifier: {
-    sources: ["src/verifier/**/*.ts"],
-    tests: ["test/verifier"],
+    sources: ["src/verifier/**/*.ts", "src/platform/jws/*.ts"],
+    tests: ["test/verifier", "test/platform/jws"],
     leftOut: ["test/verifier/{real-service,known-signatures}.test.ts"],
   },
   signals: {

@@ -2,6 +2,8 @@
 import { decodeBytes, decodeText } from "./segment.ts";
 import { parseObject } from "./strict-json.ts";
 
+type Members = Readonly<Record<string, unknown>>;
+
 /** The parts of a compact JWS. Nothing of it is verified. */
 export type CompactJws = {
   /** The segment of the header. */
@@ -28,17 +30,18 @@ export function readCompactJws(text: string, maxLength: number): CompactJws | un
 }
 
 /** Returns the members of the header; undefined unless it is an object in strict JSON, without members that are refused. */
-export function readHeader({ header }: Pick<CompactJws, "header">): Readonly<Record<string, unknown>> | undefined {
+export function readHeader({ header }: CompactJws): Members | undefined {
   const members = readSegment(header);
   return members && REFUSED_MEMBERS.some((name) => Object.hasOwn(members, name)) ? undefined : members;
 }
 
 /** Returns the members of the payload; undefined unless it is an object in strict JSON. */
-export function readPayload({ payload }: Pick<CompactJws, "payload">): Readonly<Record<string, unknown>> | undefined {
+export function readPayload({ payload }: CompactJws): Members | undefined {
   return readSegment(payload);
 }
 
-function readSegment(segment: string): Readonly<Record<string, unknown>> | undefined {
+/** Returns the members of a segment; undefined unless it is canonical base64url of an object in strict JSON. */
+export function readSegment(segment: string): Members | undefined {
   const text = decodeText(segment);
   return text === undefined ? undefined : parseObject(text);
 }
