@@ -1,13 +1,13 @@
 /** Which sessions end when a provider ends a login, by what the session and the provider say of it. */
 import { expect, test } from "vitest";
 import { endUpstream } from "../../../src/service/session/endings/upstream.ts";
-import type { Session, Upstream } from "../../../src/service/session/model.ts";
+import type { Place, Session, Upstream } from "../../../src/service/session/model.ts";
 import { type EndOutcome, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import { type WallMs, wallMs } from "../../../src/service/session/time.ts";
 import { findOf, NOW, ORIGIN, REQUESTER, SID, script, sessionOf, sidOf } from "../../support/session/scripted.ts";
 
 const ISSUER = "https://login.example";
-/** By how much the wall clock is ahead of the store's time. */
+/** By how much the wall clock is ahead of the time of the part of the store that has the session. */
 const SHIFT = 5_000;
 const CREATED = wallMs(NOW + SHIFT);
 
@@ -25,7 +25,8 @@ async function end(
     end: async () => outcome,
   });
   const { sessionsOf, find, end: endOne } = port.store;
-  const store = { sessionsOf, find, end: endOne, shiftMs: () => SHIFT };
+  const shiftMs = (place?: Place) => (place === undefined ? 0 : SHIFT);
+  const store = { sessionsOf, find, end: endOne, shiftMs };
   const count = await endUpstream({ store, audit: port.audit }, { issuer: ISSUER, ...ended, createdUntil }, REQUESTER);
   return { count, ...port };
 }
@@ -82,7 +83,8 @@ test("if one session cannot be ended, the others end, and the call fails, so tha
     },
   });
   const { sessionsOf, find, end: endOne } = port.store;
-  const store = { sessionsOf, find, end: endOne, shiftMs: () => SHIFT };
+  const shiftMs = (place?: Place) => (place === undefined ? 0 : SHIFT);
+  const store = { sessionsOf, find, end: endOne, shiftMs };
   const login = { issuer: ISSUER, subject: "u", createdUntil: CREATED };
   await expect(endUpstream({ store, audit: port.audit }, login, REQUESTER)).rejects.toThrow(StoreUnavailable);
   expect(port.stepsOf("audit")).toHaveLength(2);

@@ -9,16 +9,10 @@ local from = ARGV[2] == '' and '-' or '(' .. ARGV[2]
 local entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
 local expired, least = {}, tonumber(ARGV[3])
 for _, entry in ipairs(entries) do
-  local record, ended = within_lifetimes(partition, string.sub(entry, -ID), now)
-  if not record then
-    expired[#expired + 1] = entry
-  elseif not ended then
-    least = math.min(least, (expiries(record)))
-  end
+  local record = within_lifetimes(partition, string.sub(entry, -ID), now)
+  if record then least = math.min(least, (expiries(record))) else expired[#expired + 1] = entry end
 end
 if #expired > 0 then redis.call('ZREM', many, unpack(expired)) end
-if #expired == 0 and #entries < MOST then
-  redis.call('SET', partition .. 'k' .. ARGV[1], string.format('%.0f', least), 'PXAT', least + shift)
-end
-local at_end = #expired > 0 or #entries < MOST
-return { at_end and '' or entries[#entries], string.format('%.0f', least) }
+local at_end = #entries < MOST
+if at_end then redis.call('SET', partition .. 'k' .. ARGV[1], string.format('%.0f', least), 'PXAT', least + shift) end
+return { (at_end or #expired > 0) and '' or entries[#entries], string.format('%.0f', least) }
