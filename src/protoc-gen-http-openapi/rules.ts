@@ -89,24 +89,19 @@ export class Keywords {
 }
 
 function listKeywords(rules: FieldRules, ignored: boolean): Schema {
-  if (ignored || rules.type.case !== "repeated") return rules.required ? { minItems: 1 } : {};
-  const { minItems, maxItems, unique } = rules.type.value;
-  const least = Math.max(Number(minItems), rules.required ? 1 : 0);
-  return {
-    ...(least > 0 && { minItems: least }),
-    ...(maxItems > 0n && { maxItems: Number(maxItems) }),
-    ...(unique && { uniqueItems: true }),
-  };
+  const own = ignored || rules.type.case !== "repeated" ? undefined : rules.type.value;
+  const counts = countKeywords("Items", rules, own?.minItems, own?.maxItems);
+  return { ...counts, ...(own?.unique && { uniqueItems: true }) };
 }
 
 function mapKeywords(rules: FieldRules, ignored: boolean): Schema {
-  if (ignored || rules.type.case !== "map") return rules.required ? { minProperties: 1 } : {};
-  const { minPairs, maxPairs } = rules.type.value;
-  const least = Math.max(Number(minPairs), rules.required ? 1 : 0);
-  return {
-    ...(least > 0 && { minProperties: least }),
-    ...(maxPairs > 0n && { maxProperties: Number(maxPairs) }),
-  };
+  const own = ignored || rules.type.case !== "map" ? undefined : rules.type.value;
+  return countKeywords("Properties", rules, own?.minPairs, own?.maxPairs);
+}
+
+function countKeywords(what: "Items" | "Properties", { required }: FieldRules, min = 0n, max = 0n): Schema {
+  const least = Math.max(Number(min), required ? 1 : 0);
+  return { ...(least > 0 && { [`min${what}`]: least }), ...(max > 0n && { [`max${what}`]: Number(max) }) };
 }
 
 /** A required text must not be empty. */

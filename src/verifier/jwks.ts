@@ -18,28 +18,23 @@ export async function readKeys<Key extends PublishedKey>(
   importKey: ImportKey<Key>,
 ): Promise<readonly Key[]> {
   if (!response.ok) throw new Error(`the key set responds ${response.status}`);
-  const list = parseObject(await readText(response, MAX_BYTES, "the key set"))?.keys;
+  const list = parseObject(await readText(response))?.keys;
   if (!Array.isArray(list) || list.length > MAX_KEYS) throw new Error("not a key set");
   const keys = (await Promise.all(list.map(importKey))).filter((key) => key !== undefined);
   if (keys.length === 0) throw new Error("the key set has no key that verifies access tokens");
   return keys;
 }
 
-/**
- * Returns the body of a response.
- *
- * @param what the name of the body in messages of errors
- * @throws Error if the body is longer than `maxBytes`, or is not UTF-8
- */
-async function readText(response: Response, maxBytes: number, what: string): Promise<string> {
+/** Returns the body of a response. @throws Error if it is too long or is not UTF-8 */
+async function readText(response: Response): Promise<string> {
   const reader = (response.body ?? new Blob().stream()).getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let length = 0;
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     length += next.value.length;
-    if (length > maxBytes) {
+    if (length > MAX_BYTES) {
       await reader.cancel();
-      throw new Error(`${what} is too large`);
+      throw new Error("the key set is too large");
     }
     chunks.push(next.value);
   }

@@ -1,4 +1,4 @@
-import type { DescMethod, DescMethodStreaming, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
+import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
@@ -28,22 +28,13 @@ const lazySignal: PropertyDescriptor & ThisType<{ readonly [ofCall]: Call }> = {
   },
 };
 
-/** Returns the request that interceptors of a unary call receive. */
-export function unaryRequestOf(call: Call, method: DescMethodUnary, message: Message): UnaryRequest {
-  const { service, requestMethod, url, requestHeader: header, values: contextValues } = call;
-  const own = { stream: false, message, method, service, requestMethod, url, header, contextValues, [ofCall]: call };
-  return Object.defineProperty(own, "signal", lazySignal) as object as UnaryRequest;
-}
-
-/** Returns the request that interceptors of a streaming call receive. */
-export function streamRequestOf(
-  call: Call,
-  method: DescMethodStreaming,
-  message: AsyncIterable<Message>,
-): StreamRequest {
-  const { service, requestMethod, url, requestHeader: header, values: contextValues } = call;
-  const own = { stream: true, message, method, service, requestMethod, url, header, contextValues, [ofCall]: call };
-  return Object.defineProperty(own, "signal", lazySignal) as object as StreamRequest;
+/** Returns the request that the interceptors of a call receive. */
+export function requestOf(call: Call, stream: false, message: Message): UnaryRequest;
+export function requestOf(call: Call, stream: true, message: AsyncIterable<Message>): StreamRequest;
+export function requestOf(call: Call, stream: boolean, message: Message | AsyncIterable<Message>): object {
+  const { service, method, requestMethod, url, requestHeader: header, values: contextValues } = call;
+  const own = { stream, message, method, service, requestMethod, url, header, contextValues, [ofCall]: call };
+  return Object.defineProperty(own, "signal", lazySignal);
 }
 
 /** Finished calls abort their signal with this reason, as in connect-es. They share it, because creating one is expensive. */

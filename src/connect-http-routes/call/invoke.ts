@@ -1,6 +1,6 @@
 import { create, type DescMessage, type DescMethod, type Message, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
-import { type Call, streamRequestOf, unaryRequestOf } from "./call.ts";
+import { type Call, requestOf } from "./call.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { RecordedRpc } from "./recorder.ts";
 
@@ -13,16 +13,14 @@ export async function callUnary({ spec, options }: RecordedRpc, call: Call, inpu
   if (spec.kind !== "unary") throw new Error(`${spec.method.name} is not unary`);
   const { impl, method } = spec;
   if (options.interceptors.length === 0) return create(method.output, await impl(input, call));
-  const request = unaryRequestOf(call, method, input);
+  const request = requestOf(call, false, input);
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (req.stream) throw new Error("an interceptor turned a unary request into a stream");
     const output = await impl(req.message, req === request ? call : call.changedBy(req));
     const { responseHeader: header, responseTrailer: trailer } = call;
     return { stream: false, message: create(method.output, output), method, service: method.parent, header, trailer };
   };
-  const response = await intercept(innermost, options.interceptors)(request);
-  if (response.header !== call.responseHeader) replace(call.responseHeader, response.header);
-  if (response.trailer !== call.responseTrailer) replace(call.responseTrailer, response.trailer);
+  const response = await callThrough(options.interceptors, call, request, innermost);
   if (response.stream) throw new Error("an interceptor turned a unary response into a stream");
   return response.message;
 }
@@ -49,16 +47,14 @@ export async function callStreaming(
 ): Promise<AsyncIterable<Message>> {
   if (spec.kind === "unary") throw new Error(`${spec.method.name} is unary`);
   const { method } = spec;
-  const request = streamRequestOf(call, method, inputs);
+  const request = requestOf(call, true, inputs);
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (!req.stream) throw new Error("an interceptor turned a stream into a unary request");
     const message = await outputOf(spec, req.message, req === request ? call : call.changedBy(req));
     const { responseHeader: header, responseTrailer: trailer } = call;
     return { stream: true, message, method, service: method.parent, header, trailer };
   };
-  const response = await intercept(innermost, options.interceptors)(request);
-  if (response.header !== call.responseHeader) replace(call.responseHeader, response.header);
-  if (response.trailer !== call.responseTrailer) replace(call.responseTrailer, response.trailer);
+  const response = await callThrough(options.interceptors, call, request, innermost);
   if (!response.stream) throw new Error("an interceptor turned a stream into a unary response");
   return response.message;
 }
@@ -81,11 +77,19 @@ async function outputOf(
   }
 }
 
-/** Applies the interceptors anew for each call. The last one is the innermost, as in connect-es. */
-function intercept(innermost: AnyFn, interceptors: readonly Interceptor[]): AnyFn {
+/** Calls through the interceptors, which are applied anew for each call. The last one is the innermost, as in connect-es. */
+async function callThrough(
+  interceptors: readonly Interceptor[],
+  call: Call,
+  request: AnyRequest,
+  innermost: AnyFn,
+): Promise<AnyResponse> {
   let next = innermost;
   for (let i = interceptors.length - 1; i >= 0; i--) next = interceptors[i]?.(next) ?? next;
-  return next;
+  const response = await next(request);
+  if (response.header !== call.responseHeader) replace(call.responseHeader, response.header);
+  if (response.trailer !== call.responseTrailer) replace(call.responseTrailer, response.trailer);
+  return response;
 }
 
 /** Copies the headers that an interceptor has replaced. It uses `append`, because `set` would drop all but one Set-Cookie. */

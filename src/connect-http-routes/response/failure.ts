@@ -142,36 +142,35 @@ class RpcFailure implements FailureBase {
   }
 }
 
-function requestFailure<Own extends object>(status: number, message: string, code: Code, own: Own) {
+function requestFailure<const Own extends object>(status: number, message: string, code: Code, own: Own) {
   return Object.assign(new RequestFailure(status, message, code), own);
 }
 
 export const failures = {
-  noRoute: (): Failure => requestFailure(404, "no such route", Code.NotFound, { kind: "no_route" } as const),
+  noRoute: (): Failure => requestFailure(404, "no such route", Code.NotFound, { kind: "no_route" }),
   methodNotAllowed: (allow: readonly string[]): Failure =>
-    requestFailure(405, "method not allowed", Code.Unimplemented, { kind: "method_not_allowed", allow } as const),
+    requestFailure(405, "method not allowed", Code.Unimplemented, { kind: "method_not_allowed", allow }),
   unsupportedMediaType: (message: string): Failure =>
-    requestFailure(415, message, Code.InvalidArgument, { kind: "unsupported_media_type" } as const),
+    requestFailure(415, message, Code.InvalidArgument, { kind: "unsupported_media_type" }),
   unsupportedEncoding: (encoding: string): Failure =>
     requestFailure(415, `the content encoding ${encoding} is not supported, gzip is`, Code.InvalidArgument, {
       kind: "unsupported_media_type",
       acceptEncoding: "gzip",
-    } as const),
+    }),
   tooLarge: (limitBytes: number): Failure =>
     requestFailure(413, `the body is larger than ${limitBytes} bytes`, Code.ResourceExhausted, {
       kind: "too_large",
-    } as const),
+    }),
   expandsTooMuch: (maxRatio: number): Failure =>
     requestFailure(413, `the body decompresses to more than ${maxRatio} times its size`, Code.ResourceExhausted, {
       kind: "too_large",
-    } as const),
+    }),
   /** 408 Request Timeout (RFC 9110 section 15.5.9). */
   bodyTimeout: (): Failure =>
-    requestFailure(408, "the body has not arrived in time", Code.DeadlineExceeded, { kind: "body_timeout" } as const),
-  overloaded: (message: string): Failure =>
-    requestFailure(503, message, Code.Unavailable, { kind: "overloaded" } as const),
+    requestFailure(408, "the body has not arrived in time", Code.DeadlineExceeded, { kind: "body_timeout" }),
+  overloaded: (message: string): Failure => requestFailure(503, message, Code.Unavailable, { kind: "overloaded" }),
   badRequest: (place: InputPlace, field: string | undefined, message: string): Failure =>
-    requestFailure(400, message, Code.InvalidArgument, { kind: "bad_request", place, field } as const),
+    requestFailure(400, message, Code.InvalidArgument, { kind: "bad_request", place, field }),
 };
 
 /** Converts a thrown value to a failure. Unknown errors become "internal error", as on the RPC endpoint. */

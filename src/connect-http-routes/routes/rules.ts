@@ -92,7 +92,7 @@ export function describeRoutes(
       const ruleOfMethod = ruleOf(method, sources);
       if (ruleOfMethod === undefined) continue;
       checkJsonNames(method);
-      flatten(ruleOfMethod).forEach((rule, binding) => {
+      [ruleOfMethod, ...ruleOfMethod.additionalBindings].forEach((rule, binding) => {
         const report = (kind: Problem["kind"]) => (part: Problem["part"], reason: string) =>
           void problems.push({ kind, method, binding, part, reason });
         const route = describeRoute(method, rule, binding > 0, report("unmappable"));
@@ -129,10 +129,6 @@ function ruleOf(method: DescMethod, { serviceConfig, autoRoutes }: RuleSources):
 /** Returns a key of the shape: two routes with the same shape match exactly the same requests. */
 export function shapeOf(route: Route): string {
   return `${route.method} /${route.segments.join("/")}:${route.verb}`;
-}
-
-function flatten(rule: HttpRule): HttpRule[] {
-  return [rule, ...rule.additionalBindings];
 }
 
 type Report = (part: Problem["part"], reason: string) => void;
