@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { DescFile, DescService, FileRegistry, JsonValue } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import type { RouteTable } from "connect-http-routes";
-import { describeRoutes, type Problem, parseServiceConfig, RouteError, readDescriptorSet } from "connect-http-routes";
+import { describeRoutes, parseServiceConfig, RouteError, readDescriptorSet } from "connect-http-routes";
 import { reflectServices } from "./reflection.ts";
 
 /** The sources of the descriptors and rules of the served RPCs. */
@@ -38,7 +38,9 @@ export async function loadContract(sources: DescriptorSources, transport: Transp
   }
   const servedTables = tables.filter(({ routes }) => routes.length > 0);
   if (servedTables.length === 0) throw new Error("the descriptors contain no google.api.http rules");
-  const warnings = problems.map(describeProblem);
+  const warnings = problems.map(
+    ({ method, reason }) => `no route for ${method.parent.typeName}.${method.name}: ${reason}`,
+  );
   for (const selector of serviceConfig?.rules.keys() ?? []) {
     if (!services.some((service) => service.methods.some((m) => `${service.typeName}.${m.name}` === selector))) {
       warnings.push(`service config: there is no RPC ${selector}`);
@@ -56,10 +58,6 @@ function selectServices(files: readonly DescFile[], names: readonly string[]): r
     const known = all.map(({ typeName }) => typeName).join(", ");
     throw new Error(`--service: there is no service ${name}; there are ${known}`);
   });
-}
-
-function describeProblem({ method, reason }: Problem): string {
-  return `no route for ${method.parent.typeName}.${method.name}: ${reason}`;
 }
 
 async function readDescriptors(file: string): Promise<FileRegistry> {

@@ -13,7 +13,8 @@ export function checkOptions(options: { readonly [name: string]: unknown }): voi
   checkUrl("jwksUrl", jwksUrl);
   const hasToken = adminToken === undefined || typeof adminToken === "function";
   if (!hasToken) requireText("adminToken", adminToken);
-  checkChoice("policy", policy, ["introspect", "refuse"]);
+  if (policy !== undefined && policy !== "introspect" && policy !== "refuse")
+    throw fault("policy", policy, "one of introspect, refuse");
   // Without this check, a verifier that lived on status lists would accept the tokens of ended sessions.
   if (revocations !== undefined) {
     throw new TypeError("createVerifier: revocations was removed: sessions that end are learned from adminUrl");
@@ -28,10 +29,6 @@ function requireText(name: string, value: unknown): void {
 function checkUrl(name: string, value: unknown): void {
   const isUrl = typeof value === "string" && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
   if (value !== undefined && !isUrl) throw fault(name, value, "an http:// or https:// URL");
-}
-
-function checkChoice(name: string, value: unknown, choices: readonly unknown[]): void {
-  if (value !== undefined && !choices.includes(value)) throw fault(name, value, `one of ${choices.join(", ")}`);
 }
 
 /** The value is not in the message, because it may be a secret in the wrong place. */

@@ -1,4 +1,4 @@
-import type { DescMethod, JsonReadOptions, JsonWriteOptions } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import { DEFAULT_MESSAGE_LIMITS } from "../codec/message-limits.ts";
 import { createRequestCodec, type RequestCodec } from "../codec/request-codec.ts";
 import { createResponseCodec, type ResponseCodec, responseType } from "../codec/response-codec.ts";
@@ -25,11 +25,6 @@ interface EndpointOptions extends TableOptions {
   readonly readMaxElements?: number;
 }
 
-/** The JSON options are the same as on the Connect endpoint: unknown fields are ignored by default. */
-function jsonOptionsOf({ options }: RecordedRpc, table: RouteTable): Partial<JsonReadOptions & JsonWriteOptions> {
-  return { ignoreUnknownFields: true, ...options.jsonOptions, ...table.jsonOptions };
-}
-
 /** Joins routes and implementations. Routes of RPCs without implementation are left out. @throws Error if a service is not registered */
 export function createEndpoints(
   recorded: ReadonlyMap<DescMethod, RecordedRpc>,
@@ -52,7 +47,8 @@ export function createEndpoints(
       if (method === undefined) throw new Error(`${routeName(route)}: ${service.typeName} has no RPC ${route.rpc}`);
       const rpc = recorded.get(method);
       if (rpc === undefined) continue;
-      const json = jsonOptionsOf(rpc, table);
+      // The JSON options are the same as on the Connect endpoint: unknown fields are ignored by default.
+      const json = { ignoreUnknownFields: true, ...rpc.options.jsonOptions, ...table.jsonOptions };
       endpoints.set(route, {
         route,
         rpc,

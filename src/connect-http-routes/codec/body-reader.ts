@@ -10,7 +10,7 @@ import {
 import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
 import { type HttpBody, HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { BadInput } from "./bad-input.ts";
-import type { ContentCodec, MessageCodec, ValueCodec } from "./content-codec.ts";
+import type { ContentCodec, MessageCodec } from "./content-codec.ts";
 import { DECLARED_ENUMS } from "./enum-names.ts";
 import { parseMessageJson } from "./exact-json.ts";
 import { createFieldMapper, type FieldMapper } from "./field-values.ts";
@@ -60,7 +60,9 @@ export function createBodyReader(
     if (body.byteLength === 0 || (!whole && field === undefined)) return { message: create(input) };
     if (codec?.kind === "message") return { message: decodeMessage(codec, input, field, body, options.limits) };
     const parsed =
-      codec === undefined ? parseBody(body, asMessage, input, options.limits) : asMessage(decodeValue(codec, body));
+      codec === undefined
+        ? parseBody(body, asMessage, input, options.limits)
+        : asMessage(decodedBy(codec, () => codec.decode(body)));
     const json = normalizeEnums === undefined ? parsed : normalized(normalizeEnums, parsed);
     return { message: messageFromJson(input, json, options.json), json };
   };
@@ -119,10 +121,6 @@ function decodeMessage(
   const message = reflect(input);
   message.set(field, reflect(type, decoded));
   return message.message;
-}
-
-function decodeValue(codec: ValueCodec, bytes: Uint8Array): JsonValue {
-  return decodedBy(codec, () => codec.decode(bytes));
 }
 
 function decodedBy<Decoded>({ mediaTypes }: ContentCodec, decode: () => Decoded): Decoded {

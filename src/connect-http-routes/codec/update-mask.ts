@@ -41,7 +41,7 @@ function* pathsOf(type: DescMessage, json: JsonObject): Generator<string> {
     // A mask path cannot lead into repeated fields, maps and well-known types.
     if (
       field.fieldKind === "message" &&
-      !isWellKnown(field.message) &&
+      !field.message.typeName.startsWith("google.protobuf.") &&
       isJsonObject(value) &&
       Object.keys(value).length > 0
     ) {
@@ -50,8 +50,4 @@ function* pathsOf(type: DescMessage, json: JsonObject): Generator<string> {
       yield field.name;
     }
   }
-}
-
-function isWellKnown(type: DescMessage): boolean {
-  return type.typeName.startsWith("google.protobuf.");
 }

@@ -13,7 +13,7 @@ import { base64Encode } from "@bufbuild/protobuf/wire";
 import { type Any, AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.ts";
-import { type Status, StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
+import { StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
 import type { FailureEncoder } from "./failure.ts";
 
 /** The types that servers of every language attach to errors, but that the descriptors of a service rarely contain. */
@@ -25,12 +25,9 @@ type Detail = ConnectError["details"][number];
 export const statusEncoder: FailureEncoder = ({ error }, { inBand, registry }) => {
   const details = error.details.map((detail) => detailJson(detail, registry));
   const status = { code: error.code, message: error.rawMessage, details };
-  return { body: inBand ? { error: status } : status, message: () => ({ type: StatusSchema, value: statusOf(error) }) };
+  const message = () => create(StatusSchema, { ...status, details: error.details.map(anyOf) });
+  return { body: inBand ? { error: status } : status, message: () => ({ type: StatusSchema, value: message() }) };
 };
-
-function statusOf({ code, rawMessage: message, details }: ConnectError): Status {
-  return create(StatusSchema, { code, message, details: details.map(anyOf) });
-}
 
 function anyOf(detail: Detail): Any {
   if ("desc" in detail) return anyPack(detail.desc, create(detail.desc, detail.value));

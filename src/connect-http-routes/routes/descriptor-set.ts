@@ -1,12 +1,7 @@
 /** Reads descriptors at run time. All registries of such descriptors are made here. */
 import { create, createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { protoCamelCase } from "@bufbuild/protobuf/reflect";
-import {
-  type DescriptorProto,
-  type FieldDescriptorProto,
-  type FileDescriptorProto,
-  FileDescriptorSetSchema,
-} from "@bufbuild/protobuf/wkt";
+import { type DescriptorProto, type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
 /**
  * Reads a serialized FileDescriptorSet.
@@ -27,10 +22,6 @@ export function createRegistryOf(files: readonly FileDescriptorProto[]): FileReg
 }
 
 function nameFields({ field, nestedType }: DescriptorProto): void {
-  field.forEach(nameField);
+  for (const each of field) if (each.jsonName === "") each.jsonName = protoCamelCase(each.name);
   nestedType.forEach(nameFields);
-}
-
-function nameField(field: FieldDescriptorProto): void {
-  if (field.jsonName === "") field.jsonName = protoCamelCase(field.name);
 }
