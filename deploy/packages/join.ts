@@ -10,8 +10,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { type OutputAsset, type OutputChunk, rolldown } from "rolldown";
 
-/** The modules in `src/service` that `main.js` loads. */
-const ENTRIES = ["server/run", "cli/run"];
+/** The modules in `src` that `main.js` loads. */
+const ENTRIES = ["service/server/run", "service/cli/run", "platform/runtime/lean-start"];
 
 async function joinModules(directory: string, libraries: readonly string[]): Promise<void> {
   const modules = ["src", "gen"].flatMap((folder) =>
@@ -28,19 +28,19 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
   }
   const isJoined = (name: string) => libraries.some((library) => name === library || name.startsWith(`${library}/`));
   const program = await rolldown({
-    input: Object.fromEntries(ENTRIES.map((entry) => [entry, join(directory, "src/service", `${entry}.js`)])),
+    input: Object.fromEntries(ENTRIES.map((entry) => [entry, join(directory, "src", `${entry}.js`)])),
     platform: "node",
     external: (name) => staying.has(name) || (!/^[./]/.test(name) && !isJoined(name)),
   });
   const { output } = await program.generate({
     entryFileNames: "[name].js",
-    chunkFileNames: "[name]-[hash].js",
+    chunkFileNames: "service/[name]-[hash].js",
     comments: { legal: false, annotation: false, jsdoc: false },
   });
   await program.close();
   for (const file of modules) if (!staying.has(file)) rmSync(file);
   for (const file of output) {
-    if (file.type === "chunk") writeFileSync(join(directory, "src/service", file.fileName), inAscii(file.code));
+    if (file.type === "chunk") writeFileSync(join(directory, "src", file.fileName), inAscii(file.code));
   }
   writeFileSync(join(directory, "NOTICE"), notice(output));
 }

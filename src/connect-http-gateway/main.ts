@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The command `connect-http-gateway`. */
+import { startLean } from "../platform/runtime/lean-start.ts";
 import { parseArguments, wantsSmallHeap } from "./arguments.ts";
 import { restartWithSmallHeap } from "./small-heap.ts";
 import { USAGE } from "./usage.ts";
@@ -15,8 +16,10 @@ async function run(args: readonly string[]): Promise<void> {
   const parsed = parseArguments(args);
   if (wantsSmallHeap(args)) restartWithSmallHeap();
   // The gateway is loaded only now, because a process that `restartWithSmallHeap` replaces would have loaded it for nothing.
-  const { runGateway } = await import("./run.ts");
-  await runGateway(parsed);
+  await startLean(async () => {
+    const { runGateway } = await import("./run.ts");
+    await runGateway(parsed);
+  });
 }
 
 run(process.argv.slice(2)).catch((error: unknown) => {

@@ -2,7 +2,6 @@
 /** The command `session-service`. It caches its compiled code at the first run, so that later runs start faster. */
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
-import { setFlagsFromString } from "node:v8";
 
 // Node opens its inspector on this signal, and whoever reaches the inspector's port then runs code in this process.
 process.on("SIGUSR1", () => {});
@@ -20,12 +19,12 @@ enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/compiled", i
 const FLAGS = ["--no-maglev", "--heap-growing-percent=75"];
 
 async function serve(): Promise<void> {
-  for (const flag of FLAGS) {
-    const [name = ""] = flag.replace(/^--(no-)?/, "").split("=");
-    if (!process.execArgv.some((given) => given.includes(name))) setFlagsFromString(flag);
-  }
-  const { run } = await import("./server/run.ts");
-  await run(process.env);
+  const { setFlag, startLean } = await import("../platform/runtime/lean-start.ts");
+  for (const flag of FLAGS) setFlag(flag);
+  await startLean(async () => {
+    const { run } = await import("./server/run.ts");
+    await run(process.env);
+  });
 }
 
 const [command = "serve", ...more] = process.argv.slice(2);
