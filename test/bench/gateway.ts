@@ -1,34 +1,47 @@
-// Compares the CPU time per request of the gateway, of the same HTTP layer inside the server process, and of a hand-written proxy
-// (Fastify and grpc-js), all in front of one grpc-js server. Each runs in a separate process, and they are measured in turns.
+// Compares the CPU time per request of the gateway, of the same HTTP layer inside the server process, of the built command with its default
+// log and without one, and of a hand-written proxy (Fastify and grpc-js), all in front of one grpc-js server. Each runs in a separate
+// process, and they are measured in turns. It also prints the memory of the command, at rest and after the load.
 //
-//     npm run bench:gateway [-- --json]
+//     npm run bench:gateway [-- --json] [--baseline <folder>]
+//
+// `--baseline` adds the command of another build (a `dist/packages` folder).
 
-import { fork } from "node:child_process";
+import { type ChildProcess, execFileSync, fork, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { Agent, createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { Client, credentials, Metadata, type ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import fastify from "fastify";
+import { buildPackages } from "../../deploy/packages/build.ts";
 import { createGrpcUpstream } from "../../src/connect-http-gateway/index.ts";
 import { createHttpHandler } from "../../src/connect-http-routes/index.ts";
 import { RelayServiceRoutes } from "../connect-http-routes/gen/relay/v1/relay_http.ts";
 import { startGrpcServer } from "../connect-http-routes/support/grpc-server.ts";
 import { relayRoutes } from "../connect-http-routes/support/relay-service.ts";
 import { median } from "../support/median.ts";
+import { cpuTime, residentMemory } from "./refresh/proc.ts";
 
 const ROLES = ["in process", "gateway", "fastify + grpc-js"] as const;
 type Role = (typeof ROLES)[number];
+const ROOT = join(import.meta.dirname, "../..");
+/** How long a command rests before its memory is measured, in ms. It collects the garbage of its start meanwhile. */
+const REST_MS = 45_000;
+
+type Server = { readonly child: ChildProcess; readonly port: number };
 
 const [role, upstream] = process.argv.slice(2);
 if (role === "upstream") {
   const server = await startGrpcServer();
   process.send?.(server.port);
-} else if (ROLES.includes(role as Role)) {
-  process.send?.(await serve(role as Role, Number(upstream)));
-  process.on("message", () => process.send?.(process.cpuUsage()));
-} else await measure();
+} else if (ROLES.includes(role as Role)) process.send?.(await serve(role as Role, Number(upstream)));
+else await measure();
 
 async function serve(what: Role, port: number): Promise<number> {
   if (what === "fastify + grpc-js") return serveFastify(port);
@@ -42,9 +55,8 @@ async function serve(what: Role, port: number): Promise<number> {
 
 /** Starts a gateway as people write it by hand: one route, one call, and the metadata of the request. */
 async function serveFastify(port: number): Promise<number> {
-  const root = join(import.meta.dirname, "../..");
   const definition = loadSync("relay/v1/relay.proto", {
-    includeDirs: [join(root, "test/connect-http-routes/proto"), join(root, "proto")],
+    includeDirs: [join(ROOT, "test/connect-http-routes/proto"), join(ROOT, "proto")],
     longs: String,
   });
   const { Get } = definition["relay.v1.RelayService"] as ServiceDefinition;
@@ -77,39 +89,83 @@ async function serveFastify(port: number): Promise<number> {
 }
 
 async function measure(): Promise<void> {
-  const children: ReturnType<typeof fork>[] = [];
-  const start = async (...args: string[]) => {
+  const { values } = parseArgs({ options: { json: { type: "boolean" }, baseline: { type: "string" } } });
+  buildPackages(["connect-http-gateway"]);
+  const directory = mkdtempSync(join(tmpdir(), "bench-gateway-"));
+  const descriptors = join(directory, "set.binpb");
+  execFileSync("buf", ["build", join(ROOT, "test/connect-http-routes/proto"), "-o", descriptors]);
+  const builds = { command: join(ROOT, "dist/packages"), ...(values.baseline && { baseline: values.baseline }) };
+  const children: ChildProcess[] = [];
+  const start = async (...args: string[]): Promise<Server> => {
     const child = fork(import.meta.filename, args);
     children.push(child);
     const [port] = (await once(child, "message")) as [number];
     return { child, port };
   };
   try {
-    const backend = await start("upstream");
-    const servers = new Map<Role, Awaited<ReturnType<typeof start>>>();
-    for (const what of ROLES) servers.set(what, await start(what, String(backend.port)));
-    const agent = new Agent({ keepAlive: true, maxSockets: 16 });
-    const costs = new Map<Role, number[]>(ROLES.map((what) => [what, []]));
-    for (let round = 0; round < 12; round++) {
-      for (const what of ROLES) {
-        const { child, port } = servers.get(what) as { child: (typeof children)[number]; port: number };
-        const before = await cpuMs(child);
-        await load(agent, port, 1_000);
-        // The first rounds only warm up the servers, and are not counted.
-        if (round >= 3) costs.get(what)?.push((await cpuMs(child)) - before);
+    const { port } = await start("upstream");
+    const servers = new Map<string, Server>();
+    for (const what of ROLES) servers.set(what, await start(what, String(port)));
+    const commands = new Set<string>();
+    for (const [name, packages] of Object.entries(builds)) {
+      linkLayer(packages);
+      for (const log of ["all", "none"]) {
+        const what = `${name}, --log ${log}`;
+        const given = ["--descriptors", descriptors, "--upstream", `http://127.0.0.1:${port}`, "--log", log];
+        const server = await startCommand(packages, given);
+        children.push(server.child);
+        servers.set(what, server);
+        commands.add(what);
       }
     }
-    report(new Map([...costs].map(([what, values]) => [what, median(values)])));
+    await sleep(REST_MS);
+    const memory = () => new Map([...commands].map((what) => [what, residentMemory(pidOf(servers.get(what)))]));
+    const atRest = memory();
+    const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+    const costs = new Map<string, number[]>([...servers.keys()].map((what) => [what, []]));
+    for (let round = 0; round < 15; round++) {
+      for (const [what, server] of servers) {
+        const before = cpuTime(pidOf(server)) ?? Number.NaN;
+        await load(agent, server.port, 1_000);
+        // The first rounds only warm up the servers, and are not counted.
+        if (round >= 3) costs.get(what)?.push(((cpuTime(pidOf(server)) ?? Number.NaN) - before) * 1_000);
+      }
+    }
+    const afterLoad = memory();
+    report(new Map([...costs].map(([what, ms]) => [what, median(ms)])), values.json ?? false);
+    for (const what of commands) {
+      const [rest, loaded] = [atRest.get(what)?.toFixed(0), afterLoad.get(what)?.toFixed(0)];
+      if (!values.json) console.log(`${what}: ${rest} MiB at rest, ${loaded} MiB after the load`);
+    }
   } finally {
     for (const child of children) child.kill();
+    rmSync(directory, { recursive: true });
   }
 }
 
-async function cpuMs(child: ReturnType<typeof fork>): Promise<number> {
-  const reply = once(child, "message") as Promise<[NodeJS.CpuUsage]>;
-  child.send("cpu");
-  const [{ user, system }] = await reply;
-  return (user + system) / 1000;
+function pidOf(server: Server | undefined): number {
+  return server?.child.pid ?? 0;
+}
+
+/** Installs the HTTP layer of a build for the command, which would load its sources otherwise. */
+function linkLayer(packages: string): void {
+  const modules = join(packages, "connect-http-gateway/node_modules");
+  rmSync(modules, { recursive: true, force: true });
+  mkdirSync(modules);
+  symlinkSync(join(packages, "connect-http-routes"), join(modules, "connect-http-routes"));
+}
+
+/** Starts the command of a build. A pipe takes its log, as that of a container does. */
+async function startCommand(packages: string, args: readonly string[]): Promise<Server> {
+  const main = join(packages, "connect-http-gateway/src/connect-http-gateway/main.js");
+  const child = spawn(process.execPath, [main, "--listen", "127.0.0.1:0", ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ready = Promise.withResolvers<number>();
+  createInterface(child.stdout).on("line", (line) => {
+    if (line.includes('"listening"')) ready.resolve(JSON.parse(line).port);
+  });
+  return { child, port: await ready.promise };
 }
 
 async function load(agent: Agent, port: number, count: number): Promise<void> {
@@ -135,13 +191,13 @@ async function load(agent: Agent, port: number, count: number): Promise<void> {
   );
 }
 
-function report(costs: ReadonlyMap<Role, number>): void {
+function report(costs: ReadonlyMap<string, number>, json: boolean): void {
   const rows = [...costs].map(([what, ms]) => ({ what, microsecondsPerRequest: Math.round(ms) }));
   const ratio = (costs.get("gateway") ?? 0) / (costs.get("fastify + grpc-js") ?? 1);
-  if (process.argv.includes("--json")) console.log(JSON.stringify({ rows, ratio }));
+  if (json) console.log(JSON.stringify({ rows, ratio }));
   else {
     for (const { what, microsecondsPerRequest } of rows) {
-      console.log(`${what.padEnd(20)} ${microsecondsPerRequest} µs of CPU per request`);
+      console.log(`${what.padEnd(24)} ${microsecondsPerRequest} µs of CPU per request`);
     }
     console.log(`gateway / (fastify + grpc-js): ${ratio.toFixed(2)} (limit 0.80)`);
   }

@@ -36,7 +36,12 @@ export function contendersOf(name: string, packages: string, redisUrl: string, d
   };
   return [
     { name: `${name}, embedded`, command, env: { ...env, DATA_DIR: join(directory, `${name}-data`) } },
-    { name: `${name}, Redis`, command, env: { ...env, REDIS_URL: redisUrl } },
+    // Each build has keys of its own, in both senses: sessions belong to a key ring.
+    {
+      name: `${name}, Redis`,
+      command,
+      env: { ...env, REDIS_URL: redisUrl, REDIS_KEY_PREFIX: `${name.replaceAll(" ", "-")}:` },
+    },
   ];
 }
 
