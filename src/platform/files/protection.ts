@@ -3,7 +3,7 @@ import type { Stats } from "node:fs";
 import { lstat, readFile, readlink, stat } from "node:fs/promises";
 import { errorCode } from "./error-code.ts";
 
-type Protection = {
+export type Protection = {
   /**
    * The access that only the owner may have. `read`: others may neither read nor write; the group may read but not write, because
    * orchestrators mount secrets with that mode. `write`: neither the group nor others may write.

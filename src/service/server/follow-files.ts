@@ -24,76 +24,59 @@ type FollowedFiles = {
   readonly operators: { readonly provider: ConsoleProviderFile } | undefined;
 };
 
+type Event = { readonly event: string; readonly [field: string]: unknown };
+
 /**
- * Follows the files of the keys, of the admin credentials, of the policies and of the providers, and logs their changes and faults. When a key is revoked or an admin
- * credential is withdrawn, watchers of the revocation feed get a batch at once. @returns a function that stops following
+ * Follows the files, and logs their changes and faults. When a key is revoked or an admin credential is withdrawn, watchers of the revocation
+ * feed get a batch at once. @returns a function that stops following
  */
 export function followFiles(
   { ring, access, eventKeys, policies, signIn, operators }: FollowedFiles,
   feed: Pick<RevocationFeed, "wakeWatchers">,
   log: Logger,
 ): () => void {
-  const stopRing = ring.watch({
-    onChange: ({ signing, revokedKids }) => {
-      log.info({ event: "key_ring_changed", signing: signing.kid, revoked: revokedKids }, "key_ring_changed");
-      feed.wakeWatchers();
-    },
-    onRefusal: (fault) =>
-      log.error({ event: "key_ring_refused", fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
-    onRecovery: () => log.info({ event: "key_ring_recovered" }, "the key ring's file is valid again"),
-  });
-  const stopAccess = access.watch({
-    onChange: (names) => {
-      log.info({ event: "admin_tokens_changed", names }, "admin_tokens_changed");
-      feed.wakeWatchers();
-    },
-    onRefusal: (fault) =>
-      log.error(
-        { event: "admin_tokens_refused", fault: fault.message },
-        "ADMIN_TOKENS_FILE is broken: what was in force stays",
-      ),
-  });
-  const stopEventKeys = eventKeys?.watch({
-    onChange: ({ jwks }) =>
-      log.info({ event: "signals_keys_changed", kids: jwks.map(({ kid }) => kid) }, "signals_keys_changed"),
-    onRefusal: (fault) =>
-      log.error(
-        { event: "signals_keys_refused", fault: fault.message },
-        "SIGNALS_RSA_KEY_FILE is broken: what was in force stays",
-      ),
-  });
-  const stopPolicies = policies.watch({
-    onChange: () => log.info({ event: "session_policies_changed" }, "session_policies_changed"),
-    onRefusal: (fault) =>
-      log.error(
-        { event: "session_policies_refused", fault: fault.message },
-        "SESSION_POLICIES_FILE is broken: what was in force stays",
-      ),
-  });
+  const report = (event: Event, text = event.event) => log.info({ ...event }, text);
+  const reportFault = (event: Event, variable: string) => (fault: Error) =>
+    log.error({ ...event, fault: fault.message }, `${variable} is broken: what was in force stays`);
   const onProviders = (current: readonly { readonly name: string }[]) =>
-    log.info(
-      { event: "sign_in_providers_changed", names: current.map(({ name }) => name) },
-      "sign_in_providers_changed",
-    );
-  const refusedProviders = (file: string) => (fault: Error) =>
-    log.error(
-      { event: "sign_in_providers_refused", fault: fault.message },
-      `${file} is broken: what was in force stays`,
-    );
-  const stopProviders = signIn?.providers.watch({
-    onChange: onProviders,
-    onRefusal: refusedProviders("SIGN_IN_PROVIDERS_FILE"),
-  });
-  const stopOperators = operators?.provider.watch({
-    onChange: (current) => onProviders([current]),
-    onRefusal: refusedProviders("CONSOLE_PROVIDER_FILE"),
-  });
+    report({ event: "sign_in_providers_changed", names: current.map(({ name }) => name) });
+  const refusedProviders = { event: "sign_in_providers_refused" };
+
+  const stops = [
+    ring.watch({
+      onChange({ signing, revokedKids }) {
+        report({ event: "key_ring_changed", signing: signing.kid, revoked: revokedKids });
+        feed.wakeWatchers();
+      },
+      onRefusal: (fault) =>
+        log.error({ event: "key_ring_refused", fault: fault.message }, fault.absent ? KEY_RING_GONE : KEY_RING_BROKEN),
+      onRecovery: () => report({ event: "key_ring_recovered" }, "the key ring's file is valid again"),
+    }),
+    access.watch({
+      onChange(names) {
+        report({ event: "admin_tokens_changed", names });
+        feed.wakeWatchers();
+      },
+      onRefusal: reportFault({ event: "admin_tokens_refused" }, "ADMIN_TOKENS_FILE"),
+    }),
+    eventKeys?.watch({
+      onChange: ({ jwks }) => report({ event: "signals_keys_changed", kids: jwks.map(({ kid }) => kid) }),
+      onRefusal: reportFault({ event: "signals_keys_refused" }, "SIGNALS_RSA_KEY_FILE"),
+    }),
+    policies.watch({
+      onChange: () => report({ event: "session_policies_changed" }),
+      onRefusal: reportFault({ event: "session_policies_refused" }, "SESSION_POLICIES_FILE"),
+    }),
+    signIn?.providers.watch({
+      onChange: onProviders,
+      onRefusal: reportFault(refusedProviders, "SIGN_IN_PROVIDERS_FILE"),
+    }),
+    operators?.provider.watch({
+      onChange: (current) => onProviders([current]),
+      onRefusal: reportFault(refusedProviders, "CONSOLE_PROVIDER_FILE"),
+    }),
+  ];
   return () => {
-    stopProviders?.();
-    stopOperators?.();
-    stopPolicies();
-    stopRing();
-    stopAccess();
-    stopEventKeys?.();
+    for (const stop of stops) stop?.();
   };
 }

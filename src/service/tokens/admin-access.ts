@@ -1,6 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { loadFollowed } from "../../platform/files/follow.ts";
-import { readProtected } from "../../platform/files/protection.ts";
+import { loadProtected } from "../../platform/files/protected-file.ts";
 import { type Admin, type AdminAccess, SCOPES, type Scope } from "../session/admin/access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
 
@@ -33,12 +32,12 @@ export async function loadAdminAccess(
   const file =
     path === undefined
       ? undefined
-      : await loadFollowed<readonly AdminEntry[], AdminTokensFault>({
+      : await loadProtected<readonly AdminEntry[], AdminTokensFault>({
           path,
-          read: () => readEntries(path),
-          parse: (text) => [...fixed, ...parseAt(path, text)],
-          faultOf: (error) =>
-            error instanceof AdminTokensFault ? error : new AdminTokensFault(`${path}: cannot be used`),
+          // Other users may read the file, which has only hashes of random tokens, but not write it, because they could then grant any access.
+          protection: { forbids: "write", mode: 0o644 },
+          parse: (text) => [...fixed, ...parseAdminEntries(text)],
+          Fault: AdminTokensFault,
         });
   const entries = () => file?.current ?? fixed;
 
@@ -63,19 +62,4 @@ function findByToken(entries: readonly AdminEntry[], token: string): Admin | und
     if ("sha256" in entry.credential && timingSafeEqual(entry.credential.sha256, presented)) found ??= entry;
   }
   return found;
-}
-
-function parseAt(path: string, text: string): readonly AdminEntry[] {
-  try {
-    return parseAdminEntries(text);
-  } catch (error) {
-    throw error instanceof AdminTokensFault ? new AdminTokensFault(`${path}: ${error.message}`) : error;
-  }
-}
-
-/** Other users may read the file, which has only hashes of random tokens, but not write it, because they could then grant any access. */
-async function readEntries(path: string): Promise<string> {
-  const read = await readProtected(path, { forbids: "write", mode: 0o644 });
-  if (!read.ok) throw new AdminTokensFault(`${path}: ${read.fault}`);
-  return read.text;
 }

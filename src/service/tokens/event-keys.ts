@@ -4,8 +4,8 @@
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { promisify } from "node:util";
-import { type Followed, loadFollowed } from "../../platform/files/follow.ts";
-import { readProtected } from "../../platform/files/protection.ts";
+import type { Followed } from "../../platform/files/follow.ts";
+import { loadProtected } from "../../platform/files/protected-file.ts";
 import { RSA_BITS, readPublicMembers } from "../../verifier/public-key.ts";
 import { thumbprint } from "./generate-key.ts";
 import type { PublicJwk } from "./keys.ts";
@@ -67,34 +67,10 @@ function importKey(pem: string): { readonly key: KeyObject; readonly jwk: Public
   return { key, jwk: { ...jwk, kid: thumbprint(jwk), alg: "RS256", use: "sig", token_types: TOKEN_TYPES } };
 }
 
-type Reader = "service" | "operator";
-
 export type EventKeyFile = Followed<EventKeys, EventKeysFault>;
 
 /** Reads the file. An operator who is root may read the file of the service's user. @throws EventKeysFault */
-export function loadEventKeys(path: string, reader: Reader = "service"): Promise<EventKeyFile> {
-  return loadFollowed({
-    path,
-    read: () => readText(path, reader),
-    parse: (text) => parseAt(path, text),
-    faultOf: (error) => (error instanceof EventKeysFault ? error : faultAt(path, "cannot be used")),
-  });
-}
-
-async function readText(path: string, reader: Reader): Promise<string> {
-  const read = await readProtected(path, { forbids: "read", mode: 0o600, rootUsesAny: reader === "operator" });
-  if (!read.ok) throw faultAt(path, read.fault);
-  return read.text;
-}
-
-function parseAt(path: string, text: string): EventKeys {
-  try {
-    return parseEventKeys(text);
-  } catch (error) {
-    throw error instanceof EventKeysFault ? faultAt(path, error.message) : error;
-  }
-}
-
-function faultAt(path: string, what: string): EventKeysFault {
-  return new EventKeysFault(`the file ${path} ${what}`);
+export function loadEventKeys(path: string, reader: "service" | "operator" = "service"): Promise<EventKeyFile> {
+  const protection = { forbids: "read", mode: 0o600, rootUsesAny: reader === "operator" } as const;
+  return loadProtected({ path, protection, parse: parseEventKeys, Fault: EventKeysFault });
 }

@@ -5,9 +5,9 @@
 import { join } from "node:path";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { RevocationReason, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
-import { REVOCATION_REASONS } from "../../../src/service/api/admin/views.ts";
+import { numberOf } from "../../../src/service/api/enums.ts";
 import type { EndReason } from "../../../src/service/session/model.ts";
 import { systemClock, wallMs } from "../../../src/service/session/time.ts";
 import { SESSION_REVOKED } from "../../../src/service/signals/kinds/ssf.ts";
@@ -287,7 +287,7 @@ describe.each(STORES)("on the %s store", (kind) => {
       }
     }
     const events = (await Promise.all(subjects.map(([subject, count]) => endsOf(subject, count)))).flat();
-    const wantedEvents = [...expected].map(([sid, reason]) => [sid, REVOCATION_REASONS[reason]]);
+    const wantedEvents = [...expected].map(([sid, reason]) => [sid, numberOf(RevocationReason, reason)]);
     expect(events.toSorted()).toEqual(wantedEvents.toSorted());
     expect((await feedUntil([...expected.keys()])).toSorted()).toEqual([...expected].toSorted());
     expect((await unread(store.signals.log, "all")).toSorted()).toEqual([...expected].toSorted());

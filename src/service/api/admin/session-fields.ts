@@ -4,19 +4,13 @@ import {
   type CreateSessionRequest,
   DeviceBindingPolicy,
   type Session as SessionMessage,
-  Transport as TransportEnum,
+  Transport,
   type Upstream as UpstreamMessage,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type DeviceBinding, thumbprintOf } from "../../session/devices/key.ts";
 import { invalidRequest } from "../../session/errors.ts";
-import {
-  type Actor,
-  audiencesOf,
-  type NewSession,
-  type Session,
-  type Transport,
-  type Upstream,
-} from "../../session/model.ts";
+import { type Actor, audiencesOf, type NewSession, type Session, type Upstream } from "../../session/model.ts";
+import { nameOf, numberOf } from "../enums.ts";
 import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf, timesOf } from "../messages.ts";
 import { shownTime, wallTime } from "../times.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
@@ -42,7 +36,7 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest): 
   if (deviceRequired && !deps.device.offers) {
     throw invalidRequest("device_binding_policy", "REQUIRED needs DEVICE_BINDING=on");
   }
-  const transport = transportOf(request.transport);
+  const transport = nameOf(Transport, request.transport);
   if (transport === "token") checkTokenTransport(deps, request, deviceRequired);
   const { dpopJkt } = request;
   if (dpopJkt !== "") checkKey(deps, dpopJkt, deviceRequired);
@@ -117,17 +111,6 @@ function checkKey({ oauthEndpoints }: WantedDeps, thumbprint: string, deviceRequ
   if (deviceRequired) throw invalidRequest("dpop_jkt", "goes with no device_binding_policy");
 }
 
-const TRANSPORTS: { readonly [transport in Transport]: TransportEnum } = {
-  cookie: TransportEnum.COOKIE,
-  token: TransportEnum.TOKEN,
-};
-
-/** Returns how a requested session is to be refreshed, by cookie or at the token endpoint; undefined if the request allows both. */
-function transportOf(asked: TransportEnum): Transport | undefined {
-  if (asked === TransportEnum.COOKIE) return "cookie";
-  return asked === TransportEnum.TOKEN ? "token" : undefined;
-}
-
 /** @param shiftMs by how many ms the wall clock is ahead of the time of the session's store */
 export function sessionMessage(session: Session, shiftMs: number) {
   const { authentication, device, transport } = session;
@@ -145,7 +128,7 @@ export function sessionMessage(session: Session, shiftMs: number) {
     acr: authentication?.contextClass ?? "",
     deviceBinding: device && deviceFields(device, shiftMs),
     deviceBindingPolicy: DeviceBindingPolicy[session.deviceRequired ? "REQUIRED" : "UNSPECIFIED"],
-    transport: transport === undefined ? TransportEnum.UNSPECIFIED : TRANSPORTS[transport],
+    transport: numberOf(Transport, transport ?? "unspecified"),
     persistent: session.persistent,
     lastSeenClient: session.lastSeen,
     etag: String(session.version ?? 0),

@@ -4,56 +4,23 @@ import type { ConnectError } from "@connectrpc/connect";
 import {
   ClientKind as KindEnum,
   LimitAction,
-  LimitScope as ScopeEnum,
+  LimitScope,
   SessionLimitExceededSchema,
   type SessionLimit as SessionLimitMessage,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { SessionRefused } from "../../session/admin/create.ts";
-import {
-  type LimitPolicy,
-  type LimitScope,
-  limitOf,
-  MAX_SESSIONS,
-  type SessionLimit,
-  type WhenExceeded,
-} from "../../session/admin/limit.ts";
+import { type LimitPolicy, limitOf, MAX_SESSIONS, type SessionLimit } from "../../session/admin/limit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ClientData, ClientKind, NewSession, Session } from "../../session/model.ts";
+import { nameOf, numberOf } from "../enums.ts";
 import { toConnectError } from "../errors/connect-errors.ts";
 import { timesOf } from "../messages.ts";
 
-// The types of these tables make sure that every value of the domain has an enum value in the .proto file.
-
-const KINDS: { readonly [kind in ClientKind]: KindEnum } = {
-  browser: KindEnum.BROWSER,
-  mobile: KindEnum.MOBILE,
-  desktop: KindEnum.DESKTOP,
-  cli: KindEnum.CLI,
-  agent: KindEnum.AGENT,
-  tv: KindEnum.TV,
-};
-
-const SCOPES: { readonly [scope in LimitScope]: ScopeEnum } = {
-  subject: ScopeEnum.SUBJECT,
-  client_id: ScopeEnum.CLIENT_ID,
-  client_kind: ScopeEnum.CLIENT_KIND,
-};
-
-const ACTIONS: { readonly [action in WhenExceeded]: LimitAction } = {
-  end_least_recently_used: LimitAction.END_LEAST_RECENTLY_USED,
-  end_oldest: LimitAction.END_OLDEST,
-  refuse: LimitAction.REFUSE,
-};
-
-function nameOf<Name extends string, Value>(table: { readonly [name in Name]: Value }, value: Value): Name | undefined {
-  return (Object.keys(table) as Name[]).find((name) => table[name] === value);
-}
-
-export const kindOf = (kind: KindEnum = KindEnum.UNSPECIFIED): ClientKind | undefined => nameOf(KINDS, kind);
+export const kindOf = (kind: KindEnum = KindEnum.UNSPECIFIED): ClientKind | undefined => nameOf(KindEnum, kind);
 
 export const clientMessage = ({ client, kind }: { readonly client: ClientData; readonly kind?: ClientKind }) => ({
   ...client,
-  ...(kind !== undefined && { kind: KINDS[kind] }),
+  ...(kind !== undefined && { kind: numberOf(KindEnum, kind) }),
 });
 
 /** Returns the limit for a new session: that of the request, or otherwise of the first policy that matches. */
@@ -65,8 +32,8 @@ export function limitFor(
   if (asked === undefined) return limitOf(policies, session);
   const { maxSessions } = asked;
   if (maxSessions > MAX_SESSIONS) throw invalidRequest("limit.max_sessions", `must be at most ${MAX_SESSIONS}`);
-  const scope = nameOf(SCOPES, asked.scope) ?? "subject";
-  return { scope, maxSessions, whenExceeded: nameOf(ACTIONS, asked.whenExceeded) ?? "end_least_recently_used" };
+  const scope = nameOf(LimitScope, asked.scope) ?? "subject";
+  return { scope, maxSessions, whenExceeded: nameOf(LimitAction, asked.whenExceeded) ?? "end_least_recently_used" };
 }
 
 /** The most bytes of a refusal. It is sent in a header over gRPC, of which many clients accept 8 KiB. */
@@ -76,7 +43,11 @@ const MAX_USER_AGENT = 128;
 /** @param shiftMs returns by how many ms the wall clock is ahead of the time of a session's store */
 export function limitExceeded({ limit, live }: SessionRefused, shiftMs: (session: Session) => number): ConnectError {
   const { scope, maxSessions, whenExceeded } = limit;
-  const limitFields = { scope: SCOPES[scope], maxSessions, whenExceeded: ACTIONS[whenExceeded] };
+  const limitFields = {
+    scope: numberOf(LimitScope, scope),
+    maxSessions,
+    whenExceeded: numberOf(LimitAction, whenExceeded),
+  };
   const listed = live.map((session) => {
     const { createTime, lastRefreshTime } = timesOf(session, shiftMs(session));
     const client = clientMessage(session);

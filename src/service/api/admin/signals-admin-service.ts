@@ -9,50 +9,12 @@ import {
 import type { Requester } from "../../session/audit.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import type { RateLimit } from "../../session/ports.ts";
-import type { PushKind } from "../../signals/kinds/request.ts";
+import { isSignalReason } from "../../signals/kinds/ssf.ts";
 import * as manage from "../../signals/manage.ts";
-import {
-  type SubscriptionKind as Kind,
-  SIGNAL_EVENTS,
-  type SignalEvent,
-  type SignalFilter,
-  type SignalReason,
-  type Subscription,
-} from "../../signals/model.ts";
+import { SIGNAL_EVENTS, type SignalEvent, type SignalFilter, type Subscription } from "../../signals/model.ts";
+import { nameOf, numberOf } from "../enums.ts";
 import { requestContextOf } from "../request-context.ts";
 import { wallTime } from "../times.ts";
-
-const KINDS: Readonly<Record<Kind, SubscriptionKind>> = {
-  webhook: SubscriptionKind.WEBHOOK,
-  backchannel: SubscriptionKind.BACKCHANNEL,
-  ssf_push: SubscriptionKind.SSF_PUSH,
-  ssf_poll: SubscriptionKind.SSF_POLL,
-};
-
-const PUSH_KINDS: Readonly<Record<SubscriptionKind, PushKind | undefined>> = {
-  [SubscriptionKind.UNSPECIFIED]: undefined,
-  [SubscriptionKind.WEBHOOK]: "webhook",
-  [SubscriptionKind.BACKCHANNEL]: "backchannel",
-  [SubscriptionKind.SSF_PUSH]: "ssf_push",
-  // Operators cannot create this kind: a receiver that polls creates its stream itself.
-  [SubscriptionKind.SSF_POLL]: undefined,
-};
-
-/** All reasons of signals. If a reason of the domain is missing here, the type check fails. */
-const REASONS: Readonly<Record<SignalReason, true>> = {
-  logout: true,
-  revoked_by_owner: true,
-  revoked_others: true,
-  revoked_by_admin: true,
-  revoked_subject: true,
-  revoked_all: true,
-  session_limit: true,
-  replaced: true,
-  reuse: true,
-  expired: true,
-  actor_ended: true,
-  upstream_logout: true,
-};
 
 export function signalsAdminService(
   deps: manage.ManagementDeps & manage.OversightDeps & { readonly testLimit: RateLimit },
@@ -88,8 +50,9 @@ export function signalsAdminService(
 
 function wantedOf(request: CreateSubscriptionRequest): manage.NewSubscription {
   const { kind, endpoint, filter, audience, secret, signingAlg } = request;
-  const pushKind = PUSH_KINDS[kind];
-  if (pushKind === undefined) throw invalidRequest("kind", "is not a kind");
+  const pushKind = nameOf(SubscriptionKind, kind);
+  // Operators cannot create polls: a receiver that polls creates its stream itself.
+  if (pushKind === undefined || pushKind === "ssf_poll") throw invalidRequest("kind", "is not a kind");
   return {
     kind: pushKind,
     endpoint,
@@ -103,7 +66,7 @@ function wantedOf(request: CreateSubscriptionRequest): manage.NewSubscription {
 function filterOf({ subject, clientId, reasons, events }: SubscriptionFilter): SignalFilter {
   if (!events.every(isEvent))
     throw invalidRequest("filter.events", `has an entry that is none of ${EVENTS.join(", ")}`);
-  if (!reasons.every(isReason)) throw invalidRequest("filter.reasons", "has an entry that is not a reason");
+  if (!reasons.every(isSignalReason)) throw invalidRequest("filter.reasons", "has an entry that is not a reason");
   return {
     ...(subject !== "" && { subject }),
     ...(clientId !== "" && { clientId }),
@@ -118,10 +81,6 @@ function isEvent(text: string): text is SignalEvent {
   return EVENTS.includes(text);
 }
 
-function isReason(text: string): text is SignalReason {
-  return Object.hasOwn(REASONS, text);
-}
-
 function overseenMessage({ subscription, oldestWaitingAt }: manage.Overseen) {
   const message = subscriptionMessage(subscription);
   return oldestWaitingAt === undefined ? message : { ...message, oldestWaitingTime: wallTime(oldestWaitingAt) };
@@ -133,7 +92,7 @@ function subscriptionMessage(subscription: Subscription) {
   const { subject = "", clientId = "", reasons = [], events = [] } = filter;
   return {
     subscriptionId: id,
-    kind: KINDS[kind],
+    kind: numberOf(SubscriptionKind, kind),
     endpoint: endpoint ?? "",
     filter: { subject, clientId, reasons: [...reasons], events: [...events] },
     audience: [...audience],

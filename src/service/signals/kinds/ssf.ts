@@ -30,6 +30,8 @@ const INITIATORS: Readonly<Record<SignalReason, "admin" | "user" | "policy" | "s
   upstream_logout: "system",
 };
 
+export const isSignalReason = (text: string): text is SignalReason => Object.hasOwn(INITIATORS, text);
+
 /** The claims that all security event tokens of this file have. */
 type SetClaims = {
   readonly jti: string;
