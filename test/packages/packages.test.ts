@@ -18,6 +18,7 @@ import {
 import { scratch, startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
 import { testCommands } from "./command-line.ts";
+import { FIRST_USE } from "./first-use.ts";
 import { type Directory, installPacked, nodes, type PackageJson, SHELF, tsconfig } from "./install.ts";
 import { installScript } from "./installed.ts";
 import { findTypeProblems, lint } from "./linters.ts";
@@ -78,6 +79,10 @@ describe.each(packageNames())("the package %s", (name) => {
   test("has a README with its name", async () => {
     expect(await readFile(join(built(name), "README.md"), "utf8")).toContain(`# ${(await manifestOf(name)).name}\n`);
   });
+});
+
+test("each package has a first use, which test/packages/ranges.test.ts runs", () => {
+  expect(Object.keys(FIRST_USE).sort()).toEqual([...packageNames()].sort());
 });
 
 test("each package depends on what it imports, and on nothing more", async () => {

@@ -8,7 +8,7 @@ import { packageNames, readManifest, repositoryUrl } from "../../deploy/packages
 import { scratch } from "../support/service.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const TIMEOUT_MS = 600_000;
+const TIMEOUT_MS = 1_800_000;
 /** The directories that a clone does not have, or that this test creates. */
 const LEFT_OUT = new Set(["node_modules", "dist", ".git", "data"]);
 

@@ -151,5 +151,5 @@ test("a file that is no key stops the start, in one line", async () => {
   const broken = join(scratch(), "signals.pem");
   writeFileSync(broken, "secret", { mode: 0o600 });
   const { code, stderr } = await runToExit({ SIGNALS: "on", SIGNALS_RSA_KEY_FILE: broken });
-  expect([code, stderr]).toEqual([1, `SIGNALS_RSA_KEY_FILE: the file ${broken} holds no private key in PEM\n`]);
+  expect([code, stderr]).toEqual([1, `SIGNALS_RSA_KEY_FILE: ${broken}: holds no private key in PEM\n`]);
 });

@@ -47,12 +47,12 @@ test("keys of security event tokens are RSA, and for the service alone", async (
   writeFileSync(SIGNALS_RSA_KEY_FILE, pemOf("pkcs8"), { mode: 0o600 });
   expect(await problems(env)).toEqual([]);
   chmodSync(SIGNALS_RSA_KEY_FILE, 0o644);
-  const name = `fault keys: SIGNALS_RSA_KEY_FILE: the file ${SIGNALS_RSA_KEY_FILE}`;
-  expect(await problems(env)).toEqual([expect.stringContaining(`${name} has mode 644`)]);
+  const name = `fault keys: SIGNALS_RSA_KEY_FILE: ${SIGNALS_RSA_KEY_FILE}`;
+  expect(await problems(env)).toEqual([expect.stringContaining(`${name}: has mode 644`)]);
   chmodSync(SIGNALS_RSA_KEY_FILE, 0o600);
   writeFileSync(SIGNALS_RSA_KEY_FILE, pemOf("pkcs8", 1024));
   expect(await problems(env)).toEqual([
-    `${name} holds a key that is not RSA of 2048 to 4096 bits with the exponent 65537`,
+    `${name}: holds a key that is not RSA of 2048 to 4096 bits with the exponent 65537`,
   ]);
 });
 
