@@ -1,4 +1,3 @@
-import { warmUp } from "../../platform/listener/warm-up.ts";
 import type { Config } from "../config/config.ts";
 import { createAudit } from "../observability/audit.ts";
 import { CookieAdvice } from "../observability/cookie-advice.ts";
@@ -105,7 +104,6 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   await waitForStore(store, log).catch((error: unknown) => giveUp(error, () => stop("now")));
   signals?.start();
-  await warmUp([listeners.public, listeners.admin]);
   reportReady(out, config, { ...urls, store: opened.kind, docsKey: apis.docsKey });
   return { ...urls, stop };
 }
