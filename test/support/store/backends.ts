@@ -1,5 +1,5 @@
 /** The stores under test, each with a clock that the test moves. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster, Redis } from "ioredis";
@@ -16,7 +16,7 @@ import { createRedisStore, type RedisStoreOptions } from "../../../src/service/s
 import { startRedis, startRedisCluster } from "../redis.ts";
 import { expectSoundFile } from "./file-rows.ts";
 import { untilReached } from "./reached.ts";
-import { expectSoundKeys } from "./redis-keys.ts";
+import { expectSoundKeys, keysWith } from "./redis-keys.ts";
 import { MARKER_LIFE, nonce, REUSE_INTERVAL } from "./sessions.ts";
 
 export type Backend = {
@@ -28,6 +28,8 @@ export type Backend = {
   beginEndAll(subject: string, reason: EndReason, options?: Pick<EndAllOptions, "except" | "origin">): Promise<void>;
   /** Runs one more step of the operation that `beginEndAll` has begun, and stops again. */
   endPart(subject: string): Promise<void>;
+  /** Returns where the data of the store contain the name of a subject: keys, or files. */
+  placesOf(subject: string): Promise<string[]>;
   /** Whether the notifications (hints) to other instances contain the revoked sessions, or are empty. */
   readonly hintsAcrossInstances: "entries" | "empty";
   stop(): Promise<void>;
@@ -96,6 +98,8 @@ export async function embeddedBackend(): Promise<Backend> {
       await new Promise(setImmediate);
       await dying.close();
     },
+    placesOf: async (user) =>
+      readdirSync(directory).filter((file) => readFileSync(join(directory, file)).includes(user)),
     hintsAcrossInstances: "empty",
     async stop() {
       expectSoundFile(path);
@@ -163,6 +167,7 @@ async function onRedis(url: string, stopServers: () => Promise<void>): Promise<B
       now += ms;
       await setClock();
     },
+    placesOf: (user) => keysWith(admin, tagOfSubject(user), user),
     hintsAcrossInstances: "entries",
     async stop() {
       await expectSoundKeys(admin, storeMs(now), SHIFT_MS);

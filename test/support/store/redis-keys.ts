@@ -36,6 +36,20 @@ export async function expectSoundKeys(admin: Redis | Cluster, now: number, shift
   }
 }
 
+/** Returns the keys of a partition that contain a text, in their name or their value. */
+export async function keysWith(admin: Redis | Cluster, tag: string, text: string): Promise<string[]> {
+  const nodes = admin instanceof Cluster ? admin.nodes("master") : [admin];
+  const names = (await Promise.all(nodes.map((node) => node.keys(`${tag}*`)))).flat();
+  const texts = await Promise.all(names.map((key) => textOf(admin, key)));
+  return names.filter((name, at) => name.includes(text) || texts[at]?.includes(text));
+}
+
+async function textOf(admin: Redis | Cluster, key: string): Promise<string> {
+  const type = await admin.type(key);
+  if (type === "hash") return JSON.stringify(await admin.hgetall(key));
+  return type === "zset" ? (await admin.zrange(key, "0", "-1")).join() : ((await admin.get(key)) ?? "");
+}
+
 async function read(admin: Redis | Cluster, key: string): Promise<Key> {
   const [letter = "", name] = [key[4], key.slice(5)];
   return { letter, name, expiry: await admin.pexpiretime(key), values: await valuesOf(admin, letter, key) };

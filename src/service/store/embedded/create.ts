@@ -71,7 +71,7 @@ async function createWithin<Found extends object = never>(
   limit: SessionLimit | undefined,
   ...[session, childNonce, cap, replaces, origin]: Parameters<SessionStore["create"]>
 ): Promise<CreateWithinOutcome | Found> {
-  const { sessions, leaveCreated, signalCreated, write } = deps;
+  const { sql, sessions, leaveCreated, signalCreated, write } = deps;
   const { end, actors } = notingActors(deps.end);
   const noting = { ...deps, end };
   const note = noteOf(origin);
@@ -85,8 +85,11 @@ async function createWithin<Found extends object = never>(
     const found = claim?.find(now);
     if (found !== undefined) return { state: "found", found };
     const existing = sessions.get(session.sid);
-    // If the session exists, an earlier attempt of this call has created it.
-    if (existing !== undefined) return { state: "created", session: sessionOf(existing), evicted: [] };
+    if (existing !== undefined) {
+      // An earlier attempt of this call has created it.
+      if (now < existing.idle_expires_at) return { state: "created", session: sessionOf(existing), evicted: [] };
+      sql.remove.run(session.sid); // It has expired, and its claim is over.
+    }
     newDevice ??= claim === undefined && isNewDevice(deps, session, now);
     const old = replaces && sessions.live(replaces, now);
     // Once the session to replace has ended, the limit does not count: the new session takes its place.

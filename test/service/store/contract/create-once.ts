@@ -87,15 +87,16 @@ export function createOnceContract(context: () => Context): void {
       },
     );
 
-    test("the claim of an id ends, and is measured from the creation", async () => {
+    test.each(["logout", "idle"])("the claim of an id ends, and is measured from the creation (%s)", async (how) => {
       const { backend, store } = context();
       const session = newSession(subject());
       await createOnce(store, session, nonce());
-      await store.end(session.sid, "logout");
+      if (how === "logout") await store.end(session.sid, "logout");
       await backend.advance(CLAIM - SECOND);
       expect(await createOnce(store, session, nonce())).toEqual(ENDED);
       await backend.advance(SECOND);
-      expect(await createOnce(store, session, nonce())).toMatchObject({ ok: true, isNew: true });
+      expect(await createOnce(store, session, nonce())).toMatchObject({ ok: true, isNew: true, session });
+      expect(await store.find(session.sid)).toMatchObject({ ok: true });
     });
 
     test("a limit that refuses the session leaves no claim", async () => {

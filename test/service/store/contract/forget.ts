@@ -5,7 +5,16 @@ import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import type { SubscriptionDefinition } from "../../../../src/service/signals/model.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { dueOf, loginWith, RETENTION, recordOf } from "../../../support/store/event-records.ts";
-import { ALREADY_ENDED, IDLE, neighbour, nonce, outcomeOf, SECOND, subject } from "../../../support/store/sessions.ts";
+import {
+  ALREADY_ENDED,
+  IDLE,
+  neighbour,
+  newSession,
+  nonce,
+  outcomeOf,
+  SECOND,
+  subject,
+} from "../../../support/store/sessions.ts";
 
 const WEBHOOK: SubscriptionDefinition = { kind: "webhook", endpoint: "https://a.test/", filter: {}, audience: [] };
 const NOTHING = { events: 0, signals: 0 };
@@ -74,6 +83,33 @@ export function forgetContract(context: () => Context): void {
     expect(await eventsOf(other)).toHaveLength(1);
     expect(await store.end(sid, "logout")).toEqual(ALREADY_ENDED);
     expect(await store.forget(user)).toEqual(NOTHING);
+  });
+
+  test("nothing names a subject, whatever it has done before", async () => {
+    const { backend, store, login, refresh } = context();
+    const user = `${subject("forgotten")}.`;
+    await subscribe();
+    const by = { origin: ORIGIN };
+    const short = { idleTimeoutMs: IDLE / 4 };
+    for (let count = 0; count < MANY / 2; count++) await loginWith(store, user, count % 2 ? {} : short, ORIGIN);
+    await backend.advance(IDLE / 2);
+    // A cap of the sessions that live makes room, first of those that have expired.
+    const session = newSession(user, { upstream: { issuer: "https://login.example", subject: user } });
+    await store.create(session, nonce(), MANY / 4, undefined, ORIGIN);
+    await store.endAll(user, REASON, by);
+    for (let count = 0; count < 5; count++) {
+      const { sid, first } = await login(user);
+      await recordCreation(sid, user);
+      await refresh(sid, first);
+      await store.update(sid, { claims: `{"name":"${user}"}`, refresh: true });
+      await store.end(sid, "logout", ORIGIN);
+    }
+    await loginWith(store, user, short, ORIGIN);
+    await backend.advance(IDLE / 2);
+    await store.create(newSession(neighbour(user)), nonce(), 1, undefined, ORIGIN);
+    await store.endAll(user, REASON, by);
+    await store.forget(user);
+    expect(await backend.placesOf(user)).toEqual([]);
   });
 
   test("events that arrive later are not kept", async () => {
