@@ -49,6 +49,17 @@ export function eventsContract(context: () => Context): void {
     expect(withoutAll(await store.events({ sid: sidOf(user) }))).toEqual([]);
   });
 
+  test("events are found for as long as they are kept, also after the retention was lowered", async () => {
+    const { backend, store } = context();
+    const user = subject();
+    const [{ sid: kept }, { sid }] = [await loginWith(store, user, {}, {}), await loginWith(store, user, {}, {})];
+    const created = { type: "created", subject: user, time: storeMs(1) } as const;
+    await record(store, [{ ...created, sid: kept }]);
+    await store.recordEvents([recordOf({ ...created, sid })], RETENTION / 10);
+    await backend.advance(RETENTION / 2);
+    expect(withoutAll(await store.events({ subject: user }))).toContainEqual({ ...created, sid: kept });
+  });
+
   test("the end of all is among the events of everybody, and bounded", async () => {
     const { store } = context();
     const ends: StoreEvent[] = [];
