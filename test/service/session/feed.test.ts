@@ -236,6 +236,13 @@ test("closing ends every watch with an error that sends it elsewhere", async () 
   await expect(end.then(() => watch.next())).rejects.toMatchObject({ code: "E503_UNAVAILABLE" });
 });
 
+test("a watch whose batch is being taken while the feed closes ends, too", async () => {
+  const feed = world.follow();
+  const { watch } = await open(feed);
+  await feed.close();
+  await expect(next(watch)).rejects.toMatchObject({ code: "E503_UNAVAILABLE" });
+});
+
 test("an aborted watch ends quietly", async () => {
   const { watch, stop } = await open(world.follow());
   const end = watch.next();

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { thumbprintBytes } from "../../../src/service/session/devices/key.ts";
 import type { DeviceTools, PresentedDevice } from "../../../src/service/session/devices/presented.ts";
 import { NEVER_FRESH } from "../../../src/service/session/devices/presented.ts";
+import type { Session } from "../../../src/service/session/model.ts";
 import { type RotateOutcome, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import type { PresentedTokens } from "../../../src/service/session/rotation/presented-cookie.ts";
 import { refresh, refuseOverLimit, secondsLeft } from "../../../src/service/session/rotation/refresh.ts";
@@ -65,13 +66,20 @@ type Case = {
   readonly presented?: PresentedDevice;
   readonly request?: Parameters<typeof refresh>[4];
   readonly device?: DeviceTools;
+  /** Collects the sessions for which access tokens are issued. */
+  readonly issued?: Session[];
 };
 
-async function run({ rotated, tokens = [tokenOf()], presented, request, device = tools() }: Case) {
+async function run({ rotated, tokens = [tokenOf()], presented, request, device = tools(), issued = [] }: Case) {
   const port = script({ rotate: async () => rotated });
   const refreshLimit = limitOf();
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
-  const result = await refresh({ ...deps, refreshLimit, device }, tokens, REQUESTER, presented, request);
+  const issue: typeof deps.accessTokens.issue = (session, ...more) => {
+    issued.push(session);
+    return deps.accessTokens.issue(session, ...more);
+  };
+  const given = { ...deps, accessTokens: { issue }, refreshLimit, device };
+  const result = await refresh(given, tokens, REQUESTER, presented, request);
   expect([...port.requesters].every((each) => each === REQUESTER)).toBe(true);
   return { result, refreshLimit, ...port, events: port.stepsOf("audit").flat() };
 }
@@ -340,6 +348,18 @@ test("of tokens of two sessions the newest is refreshed, and the older session e
     { event: "session_renewed", sid: SID, subject: "alice", outcome: "rotate" },
     { event: "session_ended", sid: older.sid, subject: "alice", reason: "replaced" },
   ]);
+});
+
+test.each([
+  [[], [["orders", "billing"]]],
+  [["billing"], ["billing"]],
+  [["billing", "orders"], [["billing", "orders"]]],
+  [["billing", "other"], []],
+])("at the token endpoint, who asks for %j gets a token for %j", async (resources, audiences) => {
+  const issued: Session[] = [];
+  const rotated = served({ session: sessionOf({ audience: ["orders", "billing"] }) });
+  const { result } = await run({ rotated, request: { clientId: "web", resources }, issued });
+  expect([result.ok, issued.map(({ audience }) => audience)]).toEqual([audiences.length > 0, audiences]);
 });
 
 test("tokens of two subjects are refused, and nothing is rotated or counted", async () => {
