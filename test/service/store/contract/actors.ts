@@ -215,6 +215,17 @@ export function actorsContract(context: () => Context): void {
       if (name !== "expiry" && !name.startsWith("revokeAll")) expect(await isLive(unconcerned.sid)).toBe(true);
     });
 
+    test("ends with one that a logout of everyone ends last, although it came later itself", async () => {
+      const { store, backend, login } = context();
+      const actor = subject();
+      const [last, later] = [await login(actor), await backend.advance(1).then(() => login(actor))];
+      const { sid: ending } = await attached(last.sid, actor);
+      const { sid: staying } = await attached(later.sid, actor);
+      await store.revokeAll(backend.now());
+      const ended = (await store.endAttached()).map(({ sid }) => sid);
+      expect([ended.includes(ending), await isLive(ending), await isLive(staying)]).toEqual([true, false, true]);
+    });
+
     test("is ended at once by the instances that listen", async () => {
       const { store, backend, login } = context();
       const other = await backend.open();

@@ -6,6 +6,15 @@ import { IDLE, nonce, outcomeOf, REUSE_INTERVAL, SECOND, sidOf, subject } from "
 
 export function rotateContract(context: () => Context): void {
   describe("rotate", () => {
+    test("a refresh does not count as earlier than the creation, which a logout of everyone may date ahead", async () => {
+      const { backend, store, login, refresh } = context();
+      await store.revokeAll(undefined);
+      const { sid, first } = await login(subject());
+      const { session } = await refresh(sid, first);
+      expect(session.createdAt).toBe(backend.now() + 1);
+      expect(session).toMatchObject({ lastRefreshedAt: session.createdAt, idleExpiresAt: session.createdAt + IDLE });
+    });
+
     test("a used successor is confirmed and a child is minted", async () => {
       const { backend, store, login } = context();
       const { sid, first } = await login(subject());
