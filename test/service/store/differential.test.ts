@@ -141,7 +141,15 @@ const step = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("forget" as const), user: pick, ends: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant("endAttached" as const) }) },
-  { weight: 1, arbitrary: fc.record({ does: fc.constant("revokeAll" as const), ago: fc.option(fc.nat(3 * R)) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant("revokeAll" as const),
+      /** The session up to whose creation, or up to just before it, all end; null for all that exist. */
+      session: fc.option(pick, { freq: 3 }),
+      isSpared: fc.boolean(),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -398,7 +406,9 @@ async function play(history: readonly Step[]): Promise<void> {
         break;
       }
       case "revokeAll": {
-        const before = step.ago === null ? undefined : storeMs(model.now - step.ago);
+        const found = step.session === null ? undefined : model.find(sid(step.session));
+        const createdAt = found?.ok ? found.session.createdAt : model.now;
+        const before = step.session === null ? undefined : later(createdAt, step.isSpared ? 0 : 1);
         const until = model.revokeAll(before);
         for (const store of stores) {
           expect(await store.revokeAll(before, ORIGIN)).toEqual(until);
