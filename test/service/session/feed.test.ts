@@ -258,16 +258,19 @@ test("a store that has never responded is no error of the feed: its own part rep
   expect(errors).toEqual([]);
 });
 
-/** Creates a feed over a log whose readings and notifications the test makes. `replies` are those of the readings, in their order. */
-function scriptedFeed(replies: readonly Promise<void>[]) {
+/**
+ * Creates a feed over a log whose readings and notifications the test makes. `replies` are those of the readings, in their order: until
+ * when sessions that were created have ended, if the reading says so.
+ */
+function scriptedFeed(replies: readonly Promise<number>[]) {
   const state = { reads: 0, notify: (_: readonly Revocation[]) => {} };
   const batch = { revocations: [], staleMarks: [], revokedUntil: storeMs(0), cursor: "1", now: storeMs(world.clock()) };
   const feed = world.manage(
     new RevocationFeed({
       store: {
         revocations: async () => {
-          await replies[state.reads++];
-          return batch;
+          const revokedUntil = (await replies[state.reads++]) ?? 0;
+          return { ...batch, revokedUntil: storeMs(revokedUntil) };
         },
         onRevocation: (listener) => {
           state.notify = listener;
@@ -285,8 +288,8 @@ function scriptedFeed(replies: readonly Promise<void>[]) {
 }
 
 test("a watcher gets the entries of a notification at once, also while the log is not read", async () => {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const { feed, state } = scriptedFeed([Promise.resolve(), promise]);
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const { feed, state } = scriptedFeed([Promise.resolve(0), promise]);
   const { watch } = await open(feed);
   const sid = random.sessionId("alice");
   const coming = next(watch);
@@ -294,15 +297,23 @@ test("a watcher gets the entries of a notification at once, also while the log i
   try {
     expect(await coming).toMatchObject({ revocations: [{ sid }] });
   } finally {
-    resolve(); // Otherwise the feed could not be closed.
+    resolve(0); // Otherwise the feed could not be closed.
   }
 });
 
+test("the end of all sessions stays in every batch, although a reading that follows does not repeat it", async () => {
+  const { feed, state } = scriptedFeed([Promise.resolve(5), Promise.resolve(0)]);
+  const { watch, first } = await open(feed);
+  expect(first.revokedUntil).toBe(5);
+  state.notify([]);
+  expect(await next(watch)).toMatchObject({ revokedUntil: 5 });
+});
+
 test("a notification that arrives while the log is read leads to another reading at once", async () => {
-  const { promise, resolve } = Promise.withResolvers<void>();
+  const { promise, resolve } = Promise.withResolvers<number>();
   const { state } = scriptedFeed([promise]);
   state.notify([]);
-  resolve();
+  resolve(0);
   for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
   expect(state.reads).toBe(2);
 });

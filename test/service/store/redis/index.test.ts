@@ -100,6 +100,19 @@ test("a session that makes room for a new one leaves the index", async () => {
   expect(await indexed(user, kept.sid)).toEqual([kept.sid]);
 });
 
+test("that a session ends with its actor's is forgotten once it has ended", async () => {
+  const actor = subject();
+  const own = await login(actor);
+  const used = newSession(subject(), { actor: { subject: actor, sessionId: own.sid, endsWithSession: true } });
+  await store.create(used, nonce(), 100);
+  await store.attach(used.sid, own.sid, 60_000);
+  const key = `${tagOfSession(own.sid)}A`;
+  expect(await redis.admin.exists(key)).toBe(1);
+  await store.end(own.sid, "logout");
+  expect(await store.endAttached()).toMatchObject([{ sid: used.sid, actor }]);
+  expect(await redis.admin.exists(key)).toBe(0);
+});
+
 test("what a partition knows of its sessions is kept as long as the session that lives longest", async () => {
   const user = subject();
   const [first, last] = [await login(user), await advance(10).then(() => login(user))];
