@@ -22,7 +22,11 @@ const run = promisify(execFile);
 const FILES = join(import.meta.dirname, "../../../../deploy/monitoring");
 const alerts = readFileSync(join(FILES, "alerts.yml"), "utf8");
 
-type Panel = { readonly title: string; readonly targets?: readonly { readonly expr: string }[] };
+type Panel = {
+  readonly title: string;
+  readonly description?: string;
+  readonly targets?: readonly { readonly expr: string }[];
+};
 const { panels } = JSON.parse(readFileSync(join(FILES, "dashboard.json"), "utf8")) as { panels: readonly Panel[] };
 type Rule = { readonly alert: string; readonly expr: string; readonly annotations: { readonly description: string } };
 const rules = (parse(alerts) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
@@ -159,6 +163,13 @@ test("every query of the dashboard shows data, and every rule is evaluated", asy
   const evaluated = data.groups.flatMap((group) => group.rules);
   expect(evaluated.map(({ name, health }) => [name, health])).toEqual(rules.map(({ alert }) => [alert, "ok"]));
   adminApi.close();
+});
+
+test("every panel says what it shows, in at most 25 words", () => {
+  const charts = panels.filter(({ targets }) => targets !== undefined);
+  expect(charts.length).toBeGreaterThan(20);
+  const words = charts.map(({ title, description = "" }) => [title, description.split(" ").length] as const);
+  expect(words.filter(([, count]) => count < 4 || count > 25)).toEqual([]);
 });
 
 test("every metric that the dashboard or a rule names is exposed", async () => {

@@ -127,7 +127,7 @@ test("support finds a user, ends one session and then all, and sees why they end
   expect(await deviceKeys.allTextContents()).toEqual(["not bound", "not bound", "not bound"]);
   // On a narrow screen each cell is shown with the name of its column.
   const names =
-    "[...document.querySelector('.sessions tbody tr').querySelectorAll('[data-name]')].map((cell) => cell.dataset.name)";
+    "[...document.querySelector('.labelled tbody tr').querySelectorAll('[data-name]')].map((cell) => cell.dataset.name)";
   expect(await page.evaluate(names)).toEqual([
     "Place",
     "Application",

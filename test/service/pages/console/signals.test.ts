@@ -12,6 +12,8 @@ import { bearer, logIn, message, openAdmin } from "../../../support/sessions.ts"
 import { until } from "../../../support/until.ts";
 import { startReceiver } from "../../signals/world.ts";
 
+/** The directory in which the screenshots of the page are kept, from the variable SCREENSHOTS. */
+const SCREENSHOTS = process.env.SCREENSHOTS ?? scratch();
 const FULL = "full-".repeat(8);
 const READER = "reader".repeat(8);
 const signals = SignalsAdminService.method;
@@ -57,6 +59,13 @@ test("an operator sees how subscriptions are, sends a test, pauses and resumes",
   status = 200;
   await row.getByRole("button", { name: "Send a test" }).click();
   await row.getByText("test accepted").waitFor();
+  for (const width of [1024, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.screenshot({ path: join(SCREENSHOTS, `console-signals-${width}.png`), fullPage: true });
+    const widths = '[...document.querySelectorAll("html, .scroll")].map((it) => it.scrollWidth - it.clientWidth)';
+    expect(await page.evaluate(widths)).toEqual([0, 0]);
+  }
+  await page.setViewportSize({ width: 1100, height: 800 });
   await row.getByRole("button", { name: "Pause" }).click();
   await row.getByText("paused: operator").waitFor();
   expect(await row.locator("time").count()).toBe(0);
@@ -91,17 +100,15 @@ test("a subscription fails from its second failure in a row on", async () => {
   const row = page.getByRole("row", { name: wanted.endpoint });
   const seen: Record<number, string | null> = {};
   for (const failures of [0, 1, 2]) {
+    const lastError = `status_${failures}`;
     // The number of failures of a real receiver grows while the page is read, so the response gets one that stays.
     await page.route("**/ListSubscriptions", async (route) => {
       const response = await route.fetch();
       const { subscriptions } = await response.json();
-      await route.fulfill({ response, json: { subscriptions: [{ ...subscriptions[0], failures }] } });
+      await route.fulfill({ response, json: { subscriptions: [{ ...subscriptions[0], failures, lastError }] } });
     });
     await page.getByRole("button", { name: "Read again" }).click();
-    await row
-      .getByRole("cell", { name: String(failures), exact: true })
-      .last()
-      .waitFor();
+    await row.getByText(`status ${failures}${failures > 1 ? ` (${failures} in a row)` : ""}`).waitFor();
     seen[failures] = await row.locator(".badge").textContent();
   }
   expect(seen).toEqual({ 0: "active", 1: "active", 2: "failing" });

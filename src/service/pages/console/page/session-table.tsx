@@ -25,11 +25,15 @@ const CELLS: Readonly<Record<string, (session: Session) => JSX.Element>> = {
   ),
 };
 
+/** Whether the login named the application. Otherwise its client id is the audience, which most often is the issuer. */
+const namesApplication = ({ clientId, audiences }: Session) => clientId !== audiences[0];
+
 export function SessionTable({ sessions, withSubject, mayEnd, onEnd }: Props) {
+  const columns = Object.keys(CELLS).filter((name) => name !== "Application" || sessions.some(namesApplication));
   return (
     <div class="card scroll">
-      <table class="sessions">
-        <Headings names={["Device", ...(withSubject ? ["User"] : []), ...Object.keys(CELLS)]}>
+      <table class="labelled">
+        <Headings names={["Device", ...(withSubject ? ["User"] : []), ...columns]}>
           <th scope="col">
             <span class="hidden">Actions</span>
           </th>
@@ -38,6 +42,7 @@ export function SessionTable({ sessions, withSubject, mayEnd, onEnd }: Props) {
           <SessionRow
             key={session.sessionId}
             session={session}
+            columns={columns}
             withSubject={withSubject}
             mayEnd={mayEnd}
             onEnd={() => onEnd(session)}
@@ -48,9 +53,13 @@ export function SessionTable({ sessions, withSubject, mayEnd, onEnd }: Props) {
   );
 }
 
-type RowProps = Omit<Props, "sessions" | "onEnd"> & { readonly session: Session; readonly onEnd: () => void };
+type RowProps = Omit<Props, "sessions" | "onEnd"> & {
+  readonly session: Session;
+  readonly columns: readonly string[];
+  readonly onEnd: () => void;
+};
 
-function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
+function SessionRow({ session, columns, withSubject, mayEnd, onEnd }: RowProps) {
   const [open, setOpen] = useState(false);
   const id = useId();
   const { client, subject, actor } = session;
@@ -77,9 +86,9 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
             </a>
           </td>
         )}
-        {Object.entries(CELLS).map(([name, cell]) => (
+        {columns.map((name) => (
           <td key={name} data-name={name}>
-            {cell(session)}
+            {CELLS[name]?.(session)}
           </td>
         ))}
         <td class="actions">
@@ -99,7 +108,7 @@ function SessionRow({ session, withSubject, mayEnd, onEnd }: RowProps) {
         </td>
       </tr>
       <tr id={id} hidden={!open}>
-        <td colSpan={withSubject ? 9 : 8}>{open && <SessionDetails session={session} />}</td>
+        <td colSpan={columns.length + (withSubject ? 3 : 2)}>{open && <SessionDetails session={session} />}</td>
       </tr>
     </tbody>
   );

@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { type Subscription, SubscriptionKind } from "../../../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { type Me, signals } from "./api.ts";
@@ -77,40 +78,44 @@ const KINDS: Readonly<Record<number, string>> = {
   [SubscriptionKind.SSF_POLL]: "SSF, by poll",
 };
 
-const HEADINGS = "Receiver, Kind, State, Delivered, Given up, Waiting since, Failures in a row, Last error, Actions";
+/** The cells of a row that have no buttons, by the headings of their columns. */
+const CELLS: Readonly<Record<string, (one: Subscription) => ComponentChildren>> = {
+  Kind: ({ kind, signingAlg }) => `${KINDS[kind] ?? "another"}${signingAlg === "" ? "" : ` (${signingAlg})`}`,
+  State: (one) => <span class={`badge ${stateOf(one) === "active" ? "good" : "bad"}`}>{stateOf(one)}</span>,
+  Delivered: ({ delivered }) => delivered.toLocaleString("en"),
+  "Given up": ({ deadLetters }) => deadLetters.toLocaleString("en"),
+  "Waiting since": ({ oldestWaitingTime }) => oldestWaitingTime && <Time ms={msOf(oldestWaitingTime)} />,
+  "Last error": ({ lastError, lastErrorTime, failures }) => (
+    <>
+      {lastError.replaceAll("_", " ")} {lastErrorTime && <Time ms={msOf(lastErrorTime)} />}
+      {failures > 1 && ` (${failures.toLocaleString("en")} in a row)`}
+    </>
+  ),
+};
 
 function Table({ subscriptions, tests, mayManage, act }: TableProps) {
   return (
-    <div class="scroll">
-      <table>
-        <Headings names={HEADINGS.split(", ")} />
-        <tbody>
-          {subscriptions.map((one) => (
-            <tr key={one.subscriptionId}>
+    <div class="card scroll">
+      <table class="labelled">
+        <Headings names={["Receiver", ...Object.keys(CELLS), "Actions"]} />
+        {subscriptions.map((one) => (
+          <tbody key={one.subscriptionId}>
+            <tr>
               <th scope="row" title={one.subscriptionId}>
                 <Given text={one.endpoint || one.audience.join(", ")} />
               </th>
-              <td>
-                {KINDS[one.kind] ?? "another"}
-                {one.signingAlg !== "" && <> ({one.signingAlg})</>}
-              </td>
-              <td>
-                <span class={`badge ${stateOf(one) === "active" ? "good" : "bad"}`}>{stateOf(one)}</span>
-              </td>
-              <td>{one.delivered.toLocaleString("en")}</td>
-              <td>{one.deadLetters.toLocaleString("en")}</td>
-              <td>{one.oldestWaitingTime && <Time ms={msOf(one.oldestWaitingTime)} />}</td>
-              <td>{one.failures.toLocaleString("en")}</td>
-              <td>
-                {one.lastError.replaceAll("_", " ")} {one.lastErrorTime && <Time ms={msOf(one.lastErrorTime)} />}
-              </td>
-              <td>
+              {Object.entries(CELLS).map(([name, cell]) => (
+                <td key={name} data-name={name}>
+                  {cell(one)}
+                </td>
+              ))}
+              <td class="actions">
                 <Actions one={one} disabled={!mayManage} act={act} />
-                <span role="status">{tests[one.subscriptionId] ?? ""}</span>
+                <div role="status">{tests[one.subscriptionId] ?? ""}</div>
               </td>
             </tr>
-          ))}
-        </tbody>
+          </tbody>
+        ))}
       </table>
     </div>
   );
