@@ -1,6 +1,7 @@
 /** What bench:peers compares. Each contender is a process of its own, with its store, and the client that its documentation describes. */
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../../support/free-port.ts";
 import { startProgram, whileRunning } from "../../support/processes.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
@@ -29,6 +30,15 @@ const ADMIN_TOKEN = "bench-admin-token-bench-admin-token";
 async function send(url: string, init: RequestInit = {}) {
   const response = await fetch(url, { redirect: "manual", ...init });
   return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+/** Refreshes, and repeats that while the server is unavailable, as clients do, since it is no logout. Tells of what is repeated. */
+async function sendRefresh(url: string, init: RequestInit, attempts = 40) {
+  const reply = await send(url, init);
+  if (reply.status < 500 || attempts === 1) return reply;
+  console.error(`${url}: ${reply.status}`);
+  await sleep(250);
+  return sendRefresh(url, init, attempts - 1);
 }
 
 /** @throws if the reply is neither a success nor the refusal */
@@ -83,7 +93,7 @@ function startOurs(store: "redis" | "embedded") {
         return `refresh_token=${JSON.parse(reply.text).refreshToken}`;
       },
       async refresh(kept) {
-        const reply = await send(`${url}/v1/auth/refresh`, { method: "POST", headers: { cookie: kept } });
+        const reply = await sendRefresh(`${url}/v1/auth/refresh`, { method: "POST", headers: { cookie: kept } });
         expectSuccess(reply, 401);
         return { kept: withCookies(kept, reply.headers), served: reply.status === 200 };
       },
@@ -109,8 +119,6 @@ function startOidcProvider(rotation: "default" | "off") {
     const url = `http://127.0.0.1:${port}`;
     const discovery = "/.well-known/openid-configuration";
     const program = await startPeer("oidc-provider.js", port, discovery, { REDIS_URL: redis.url, ROTATION: rotation });
-    const post = (form: Readonly<Record<string, string>>) =>
-      send(`${url}/token`, { method: "POST", body: new URLSearchParams(form) });
     const redirect = { client_id: "app", redirect_uri: "https://app.example/callback" };
     const resource: Readonly<Record<string, string>> = rotation === "off" ? { resource: "urn:api" } : {};
     // Without `openid` there is no ID token: a refresh signs one token in each form, as this service does.
@@ -135,12 +143,13 @@ function startOidcProvider(rotation: "default" | "off") {
         }
         const code = new URL(next).searchParams.get("code") ?? "";
         const form = { ...redirect, grant_type: "authorization_code", code, code_verifier: verifier };
-        const reply = await post(form);
+        const reply = await send(`${url}/token`, { method: "POST", body: new URLSearchParams(form) });
         expectSuccess(reply);
         return JSON.parse(reply.text).refresh_token;
       },
       async refresh(kept) {
-        const reply = await post({ client_id: "app", grant_type: "refresh_token", refresh_token: kept });
+        const form = { client_id: "app", grant_type: "refresh_token", refresh_token: kept };
+        const reply = await sendRefresh(`${url}/token`, { method: "POST", body: new URLSearchParams(form) });
         expectSuccess(reply, 400);
         const served = reply.status === 200;
         return { kept: served ? JSON.parse(reply.text).refresh_token : kept, served };
@@ -176,7 +185,7 @@ function startBetterAuth(settings: "default" | "renewed" | "cached" | "token") {
       },
       async refresh(kept) {
         const path = settings === "token" ? "/token" : "/get-session";
-        const reply = await send(url + path, { headers: { cookie: kept } });
+        const reply = await sendRefresh(url + path, { headers: { cookie: kept } });
         expectSuccess(reply, 401);
         const served = reply.status === 200 && reply.text !== "null";
         return { kept: withCookies(kept, reply.headers), served };
