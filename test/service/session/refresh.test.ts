@@ -353,6 +353,7 @@ test("of tokens of two sessions the newest is refreshed, and the older session e
 test.each([
   [[], [["orders", "billing"]]],
   [["billing"], ["billing"]],
+  [["billing", "billing"], ["billing"]],
   [["billing", "orders"], [["billing", "orders"]]],
   [["billing", "other"], []],
 ])("at the token endpoint, who asks for %j gets a token for %j", async (resources, audiences) => {

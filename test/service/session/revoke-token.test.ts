@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
 import { revokeToken } from "../../../src/service/session/endings/revoke-token.ts";
+import { accessTokens, REFRESH_TOKENS, REQUESTER, SID, script, tokenOf } from "../../support/session/scripted.ts";
 
 type Deps = Parameters<typeof revokeToken>[0];
 
@@ -22,4 +23,13 @@ test.each([
   } as unknown as Deps;
   expect(await revokeToken(deps, "text", UNKNOWN_REQUESTER)).toEqual({ ok: false, reason: refusal });
   expect(asked).toEqual(read);
+});
+
+test("the proof that comes with a refresh token is what its session's key asks for", async () => {
+  const port = script({ end: async () => ({ ok: true, wasLive: false }) });
+  const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), audiences: new Set(["a"]) };
+  const token = tokenOf();
+  const proof = { thumbprint: "t" };
+  expect(await revokeToken(deps, REFRESH_TOKENS.mint(token), REQUESTER, proof)).toEqual({ ok: true });
+  expect(port.stepsOf("end")).toMatchObject([[SID, "logout", {}, { issuedAt: token.issuedAt, proof }]]);
 });

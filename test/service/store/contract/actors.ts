@@ -27,12 +27,13 @@ export function actorsContract(context: () => Context): void {
     return session.sid;
   }
 
-  /** Creates a session that is to end with another one, of a subject in another partition. */
+  /** Creates a session that is to end with another one, of a subject in another partition. By itself it would live longer. */
   async function attached(own: SessionId, actor: string, user = elsewhere(actor)) {
     const { store } = context();
-    const { sid, ...session } = newSession(user, { actor: { subject: actor, sessionId: own, endsWithSession: true } });
+    const whose: Actor = { subject: actor, sessionId: own, endsWithSession: true };
+    const { sid, ...session } = newSession(user, { actor: whose, idleTimeoutMs: 2 * IDLE });
     await store.create({ ...session, sid }, nonce(), 1_000);
-    expect(await store.attach(sid, own, IDLE)).toEqual({ ok: true });
+    expect(await store.attach(sid, own, 2 * IDLE)).toEqual({ ok: true });
     return { sid, user };
   }
 

@@ -95,6 +95,16 @@ export function limitsContract(context: () => Context): void {
       expect(await liveOf(user)).toHaveProperty("size", 1);
     });
 
+    test("does not count the sessions that somebody uses in place of the subject", async () => {
+      const user = subject();
+      const [acting, own] = await logins(user, { actor: { subject: "support" } }, {});
+      const limit = { scope: "subject", maxSessions: 2, whenExceeded: ENDING } as const;
+      await context().backend.advance(1);
+      expect(await within(user, limit)).toMatchObject({ evicted: [] });
+      expect(await within(user, limit)).toMatchObject({ evicted: [own] });
+      expect(await liveOf(user)).toContain(acting);
+    });
+
     test("compares client ids as a whole, and reads kinds beside whatever else a session has", async () => {
       const user = subject();
       const authentication = { time: 1_700_000_000_000, methods: ["pwd"], contextClass: "" } as never;
