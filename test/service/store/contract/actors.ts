@@ -270,11 +270,15 @@ export function actorsContract(context: () => Context): void {
       expect(await logged(sid)).toEqual(before);
     });
 
-    test(`is one of at most ${MAX_ATTACHED}`, async () => {
-      const { store, login } = context();
+    test(`is one of at most ${MAX_ATTACHED} that have not expired`, async () => {
+      const { store, backend, login } = context();
       const actor = subject();
       const own = await login(actor);
       const user = elsewhere(actor);
+      const short = await impersonate(user, { subject: actor }, { absoluteLifetimeMs: SECOND });
+      expect(await store.attach(short, own.sid, SECOND)).toEqual({ ok: true });
+      await backend.advance(SECOND);
+      await expireAll();
       const sids = [];
       for (let at = 0; at < MAX_ATTACHED; at++) sids.push((await attached(own.sid, actor, user)).sid);
       const more = await impersonate(user, { subject: actor }, {}, 1_000);
