@@ -5,6 +5,7 @@ import { errorCode } from "../../platform/files/error-code.ts";
 import { SCOPES } from "../session/admin/access.ts";
 import { AdminTokensFault, parseAdminEntries } from "../tokens/admin-entries.ts";
 import { type Context, EXIT_CODES, refusing, usageError } from "./context.ts";
+import { readText } from "./input.ts";
 
 const HELP = `The token itself is printed once, or written to --token-file, and stored nowhere else; the entry holds its hash.
 ${EXIT_CODES}`;
@@ -89,7 +90,7 @@ async function makeCredential(make: MakeCredential): Promise<Credential> {
       return { token, hash: hashOf(token) };
     }
     case "stdin": {
-      const token = readFileSync(0, "utf8").trim();
+      const token = readText("-").trim();
       if (/^[A-Za-z0-9._~+/-]{32,}=*$/.test(token)) return { hash: hashOf(token) };
       throw new AdminTokensFault("standard input: a token has at least 32 letters, digits or any of . _ ~ + / -");
     }

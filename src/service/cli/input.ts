@@ -1,5 +1,5 @@
 /** Reads the input of a command: secrets and lists come from a file or standard input, never as arguments. */
-import { readFileSync } from "node:fs";
+import { readFileSync, readSync } from "node:fs";
 import { errorCode } from "../../platform/files/error-code.ts";
 import { readCommandLine } from "../config/command-line.ts";
 import type { Environment } from "../config/reader.ts";
@@ -11,9 +11,26 @@ export const inputName = (path: string) => (path === "-" ? "standard input" : pa
 /** Reads the text of a file; `-` is standard input. @param option precedes the message of a failure @throws CommandError */
 export function readText(path: string, option = ""): string {
   try {
-    return readFileSync(path === "-" ? 0 : path, "utf8");
+    return path === "-" ? readStandardInput() : readFileSync(path, "utf8");
   } catch (error) {
     throw new CommandError(`${option}${inputName(path)} cannot be read (${errorCode(error)})`);
+  }
+}
+
+/** Reads all of standard input. Node makes a pipe non-blocking, so there may be nothing to read yet. */
+function readStandardInput(): string {
+  const chunks: Buffer[] = [];
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (;;) {
+    const chunk = Buffer.allocUnsafe(65_536);
+    try {
+      const length = readSync(0, chunk);
+      if (length === 0) return Buffer.concat(chunks).toString("utf8");
+      chunks.push(chunk.subarray(0, length));
+    } catch (error) {
+      if (errorCode(error) !== "EAGAIN") throw error;
+      Atomics.wait(pause, 0, 0, 10);
+    }
   }
 }
 
