@@ -50,7 +50,7 @@ async function users(count: number): Promise<readonly string[]> {
 
 const endAll = ["sessions", "end-all", "--subjects-from", "-"];
 const isTryingAgain = (running: Running) => until(async () => expect(running.err()).toContain("trying again"));
-const liveSessions = async () => (await commandHere(["sessions", "list", "--ids", "--limit", "9999"], { env })).out;
+const liveSessions = async () => (await commandHere(["sessions", "list", "--ids"], { env })).out;
 const linesOf = (text: string) => text.split("\n").filter((line) => line !== "");
 
 /** Starts a proxy in front of the admin API that passes on `count` calls, and afterwards only responds with a maintenance page. */

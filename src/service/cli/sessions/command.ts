@@ -59,7 +59,7 @@ function addReaders(sessions: Command, context: Context): void {
     )
     .option("--created-after <time>", "created at this time or later, such as 2027-01-31T12:00:00Z", time)
     .option("--created-before <time>", "created before this time", time)
-    .option("--limit <count>", "the most sessions to list", count, 100)
+    .option("--limit <count>", "the most sessions to list (default: 100, with --ids all)", count)
     .option("--ids", "print their ids alone, one a line")
     .action(async (options) => (await import("./list.ts")).listSessions(context, options));
   addCall(sessions, "show", "show a live session, or why it is not live any more")

@@ -22,21 +22,23 @@ type ListOptions = CallOptions & {
   readonly ipAddress?: string;
   readonly createdAfter?: Timestamp;
   readonly createdBefore?: Timestamp;
-  readonly limit: number;
+  readonly limit?: number;
   readonly ids?: boolean;
 };
 
 export async function listSessions(context: Context, options: ListOptions): Promise<void> {
   const api = openAdminApi(context.env, options);
   const { subject = "", subjectPrefix = "", clientId = "", device = "", ipAddress = "" } = options;
-  const { createdAfter, createdBefore } = options;
+  const { createdAfter, createdBefore, ids } = options;
+  // Who pipes ids to another command means all of them.
+  const limit = options.limit ?? (ids ? Number.POSITIVE_INFINITY : 100);
   const clientKind = kindNamed(options.kind);
   const filter = { subject, subjectPrefix, clientId, clientKind, device, ipAddress, createdAfter, createdBefore };
-  const { entries: sessions, isWhole } = await readPages(options.limit, async (page) => {
+  const { entries: sessions, isWhole } = await readPages(limit, async (page) => {
     const found = await api.client.listSessions({ ...filter, ...page });
     return [found.sessions, found.nextPageToken];
   });
-  if (options.ids) for (const { sessionId } of sessions) context.print(sessionId);
+  if (ids) for (const { sessionId } of sessions) context.print(sessionId);
   else if (options.json) context.print(JSON.stringify({ sessions: sessions.map(sessionAsJson) }));
   else if (sessions.length > 0) context.print(sessionTable(sessions, Date.now()));
   else context.note("no live session");
