@@ -1,6 +1,7 @@
 /** Marks in the memory of the feed: the last one of a session is delivered, to every watcher that has not had it. */
 import { expect, test } from "vitest";
 import { FeedBatches, FeedLog } from "../../../src/service/session/feed/batches.ts";
+import { RevocationFeed } from "../../../src/service/session/feed/feed.ts";
 import type { Revocation, StaleMark } from "../../../src/service/session/model.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { sidOf } from "../../support/session/scripted.ts";
@@ -80,4 +81,27 @@ test("a thousand positions are one batch, also if their marks have been replaced
   expect(first).toMatchObject({ position: 1_000, isComplete: false, batch: { staleMarks: [], caughtUp: false } });
   const second = after(first.position);
   expect(second).toMatchObject({ isComplete: true, batch: { revocations: [], staleMarks: [mark("a", 1_500, 0)] } });
+});
+
+test("of one reading, what expires first is forgotten first, whether mark or end", async () => {
+  const none = { revocations: [], staleMarks: [], revokedUntil: storeMs(0), cursor: "1" };
+  const readings = [
+    { ...none, revocations: [end("a", 200)], staleMarks: [mark("b", 1, 0)], now: storeMs(200) },
+    { ...none, now: storeMs(LIFE + 1) },
+  ];
+  const store = {
+    revocations: async () => readings.shift() ?? Promise.withResolvers<never>().promise,
+    onRevocation: () => () => {},
+  };
+  const clock = () => 0;
+  const feed = new RevocationFeed({ store, clock, ranMs: clock, cpuMs: clock, instance: "i", onError: () => {} });
+  const open = () => feed.watch("", new AbortController().signal);
+  const watch = open();
+  expect((await watch.next()).value).toMatchObject({
+    revocations: [{ sid: sidOf("a") }],
+    staleMarks: [{ minVersion: 1 }],
+  });
+  await watch.next();
+  expect((await open().next()).value).toMatchObject({ revocations: [{ sid: sidOf("a") }], staleMarks: [] });
+  await feed.close();
 });

@@ -304,6 +304,24 @@ function logContract(context: () => Context): void {
       expect(read.map(({ signal }) => signal.sessionId).toSorted()).toEqual(sids.toSorted());
     });
 
+    test("a second end of all, while the signals of the first are appended, repeats none of them", async () => {
+      const { subscribe, login, cursorOf, readAll, log, partitionOf } = tools();
+      const { backend, store } = context();
+      const user = subject();
+      const id = await subscribe();
+      const sids: SessionId[] = [];
+      for (let count = 0; count < 90; count++) sids.push((await login(user)).sid);
+      const [first = sidOf(user)] = sids;
+      const after = await cursorOf(id, first);
+      await store.revokeAll(undefined);
+      expect(await log.read(partitionOf(first), after, 10)).toMatchObject({ ok: true, more: true });
+      await backend.advance(SECOND);
+      sids.push((await login(user)).sid);
+      await store.revokeAll(undefined);
+      const read = await readAll(first, after);
+      expect(read.map(({ signal }) => signal.sessionId).toSorted()).toEqual(sids.toSorted());
+    });
+
     test("the ends of partitions change with each signal and stay without", async () => {
       const { subscribe, login, cursorOf, readAll, log, partitionOf } = tools();
       const id = await subscribe();
