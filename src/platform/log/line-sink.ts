@@ -53,14 +53,17 @@ export function createLineSink(stream: Target, onRecovered: (lines: number) => v
     get lost() {
       return lost;
     },
-    flush(timeoutMs) {
-      writeBatch();
-      if (stream.writableLength === 0) return Promise.resolve();
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, timeoutMs);
-      // The stream calls this back after all earlier writes.
-      stream.write("", () => resolve());
-      return promise.finally(() => clearTimeout(timer));
+    async flush(timeoutMs) {
+      const { promise: late, resolve } = Promise.withResolvers<"late">();
+      const timer = setTimeout(resolve, timeoutMs, "late");
+      // What is written may add a line: that lines were lost.
+      do {
+        writeBatch();
+        // The stream calls this back after all earlier writes.
+        const written = new Promise((done) => (stream.writableLength === 0 ? done(null) : stream.write("", done)));
+        if ((await Promise.race([late, written])) === "late") break;
+      } while (batch.lines > 0 || stream.writableLength > 0);
+      clearTimeout(timer);
     },
   };
 }

@@ -73,7 +73,6 @@ type ApiParts = {
   readonly badRequest: Responder;
   /** Handles some requests without RPC, and passes the others to `rpc`. */
   readonly route?: (rpc: Handler) => Route;
-  /** The origins whose pages may call the API (CORS). */
   /** Returns whether pages of another origin may call; absent if none may. */
   readonly isAllowed?: (origin: string) => boolean;
   /** Refuses requests before anything else is done. @param refuse makes a handler from a response */

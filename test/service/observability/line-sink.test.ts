@@ -66,6 +66,16 @@ test("a flush waits until all is written", async () => {
   expect(taken).toEqual([LINE + LINE, ""]);
 });
 
+test("a flush writes also what the reader learns by it: that lines were lost", async () => {
+  const { stream, taken, take } = stalled();
+  const sink = createLineSink(stream, (lines) => sink.write(`lost ${lines}\n`));
+  sink.write("x".repeat(MAX_BUFFERED_BYTES));
+  sink.write(LINE);
+  const flushed = sink.flush(60_000).then(() => taken.join("").endsWith("lost 1\n"));
+  await take();
+  expect(await flushed).toBe(true);
+});
+
 test("a flush does not wait for a reader that stalls", async () => {
   const { stream } = stalled();
   const sink = createLineSink(stream, () => {});

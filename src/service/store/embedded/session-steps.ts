@@ -23,7 +23,7 @@ export type SessionDeps = Transactions & {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly log: RevocationLog;
-  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: StoreMs) => void;
 };

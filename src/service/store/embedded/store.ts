@@ -4,7 +4,7 @@
  * Each method runs one transaction within one turn of the event loop, and the refreshes of a turn share one. A transaction waits at most
  * for the lock of another process, so no change happens after its caller has given up. Creating and ending are on disk (fsync) before
  * they are acknowledged. Refreshes are written without waiting for the disk. If the process is killed, no refresh is lost. A power cut may
- * lose the last refreshes. The rotation then still accepts the newer tokens that clients hold (the outcome `heal` in session/rotation.ts).
+ * lose the last refreshes. The rotation then still accepts the newer tokens that clients hold (the outcome `heal` in session/rotation/rotation.ts).
  */
 import type { DatabaseSync } from "node:sqlite";
 import type { LogEntry } from "../../session/model.ts";
@@ -39,7 +39,7 @@ type EmbeddedStoreOptions = {
   readonly clock: WallClock;
   /** A monotonic clock, in ms. Default: the monotonic clock of the process; tests replace it. */
   readonly steady?: Clock;
-  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
   readonly markerLifeMs: number;

@@ -20,7 +20,7 @@ export type LinkOptions = {
   readonly commandTimeoutMs: number;
   /** How many replicas must have received an ending before it is acknowledged. */
   readonly waitReplicas: number;
-  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   /** Returns the name of the deployment. Absent, as in tests, if it shares the keys with every other one. */
   readonly owner?: () => Owner;

@@ -21,7 +21,7 @@ import type { Argument } from "./send.ts";
 type Deps = {
   readonly link: Pick<Link, "run">;
   readonly acknowledge: Acknowledge;
-  /** The reuse interval of refresh tokens (`R` in session/rotation.ts), in ms. */
+  /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
   /** How long an ended session is remembered, in ms. */
   readonly markerLifeMs: number;
