@@ -52,6 +52,12 @@ test("the page fits on few screens, and every operation is one click away", asyn
   await page.goto(`${service.publicUrl}/docs`);
   await operations().getByRole("button", { name: "/v1/auth/refresh" }).first().waitFor();
   await page.locator(".opblock").first().waitFor();
+  expect(await page.locator(".opblock-tag").first().textContent()).toContain("SessionService");
+  expect(await operations().getByRole("heading").allTextContents()).toEqual([
+    "SessionService",
+    "OAuthService",
+    "Verification",
+  ]);
   expect(await page.evaluate("document.documentElement.scrollHeight")).toBeLessThan(1_800);
   expect(await page.getByRole("button", { name: /authorize/i }).count()).toBe(0);
   await operations().getByRole("button", { name: "delete /v1/auth/logout" }).click();
