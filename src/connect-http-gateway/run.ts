@@ -8,7 +8,7 @@ const FLUSH_TIMEOUT_MS = 1_000;
 
 /** Runs a gateway with a log on stdout, until a signal ends it. @throws Error if the descriptors cannot be loaded or the port is taken */
 export async function runGateway(args: GatewayArguments): Promise<void> {
-  const sink = createLineSink(process.stdout, (lines) => write({ event: "log lines lost", lines }));
+  const sink = createLineSink(process.stdout, (lines) => write({ event: "log lines lost", lines }), setImmediate);
   const write: WriteLog = (line) => sink.write(`${JSON.stringify({ time: new Date().toISOString(), ...line })}\n`);
   const gateway = await startGateway(args, write);
   process.on("SIGHUP", () => void gateway.reload());

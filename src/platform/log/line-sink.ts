@@ -18,10 +18,15 @@ export type LineSink = {
 type Target = Pick<Writable, "write" | "writableLength" | "on" | "once" | "off">;
 
 /**
- * Writes the lines of one turn of the event loop together, because a system call for each takes longer than everything else that is done for
- * a line. @param onRecovered called when the stream accepts lines again, with the number of lines lost since the last call
+ * @param onRecovered called when the stream accepts lines again, with the number of lines lost since the last call
+ * @param when calls `write` now or soon, which writes all lines so far. With `setImmediate` the lines of one turn of the event loop are
+ *   written together, because a system call for each takes longer than everything else that is done for a line
  */
-export function createLineSink(stream: Target, onRecovered: (lines: number) => void): LineSink {
+export function createLineSink(
+  stream: Target,
+  onRecovered: (lines: number) => void,
+  when: (write: () => void) => unknown = (write) => write(),
+): LineSink {
   let lost = 0;
   let reported = 0;
   let batch = { text: "", lines: 0 };
@@ -46,9 +51,8 @@ export function createLineSink(stream: Target, onRecovered: (lines: number) => v
         lost++;
         return;
       }
-      if (batch.lines === 0) setImmediate(writeBatch);
       batch.text += line;
-      batch.lines++;
+      if (batch.lines++ === 0) when(writeBatch);
     },
     get lost() {
       return lost;

@@ -55,7 +55,7 @@ test("a reader that leaves costs the lines that were written to it", async () =>
 
 test("a flush waits until all is written", async () => {
   const { stream, taken, take } = stalled();
-  const sink = createLineSink(stream, () => {});
+  const sink = createLineSink(stream, () => {}, setImmediate);
   await sink.flush(60_000);
   sink.write(LINE);
   sink.write(LINE);
@@ -66,9 +66,12 @@ test("a flush waits until all is written", async () => {
   expect(taken).toEqual([LINE + LINE, ""]);
 });
 
-test("a flush writes also what the reader learns by it: that lines were lost", async () => {
+test.each([
+  ["at once", undefined],
+  ["by turn", setImmediate],
+])("a flush writes also what the reader learns by it, %s: that lines were lost", async (_, when) => {
   const { stream, taken, take } = stalled();
-  const sink = createLineSink(stream, (lines) => sink.write(`lost ${lines}\n`));
+  const sink = createLineSink(stream, (lines) => sink.write(`lost ${lines}\n`), when);
   sink.write("x".repeat(MAX_BUFFERED_BYTES));
   sink.write(LINE);
   const flushed = sink.flush(60_000).then(() => taken.join("").endsWith("lost 1\n"));
