@@ -47,7 +47,9 @@ export class VerifierCore {
     const { onDemand } = this.#deps;
     if (onDemand === undefined) return this.#verifyKnowing(token);
     // A text that cannot be a token does not cause a read of keys or revocations.
-    if (typeof token !== "string" || readToken(token) === undefined) return this.#refuse("malformed", token);
+    const isToken =
+      this.#cache.get(token) !== undefined || (typeof token === "string" && readToken(token) !== undefined);
+    if (!isToken) return this.#refuse("malformed", token);
     return onDemand.refresh()?.then(() => this.#verifyKnowing(token)) ?? this.#verifyKnowing(token);
   }
 

@@ -10,7 +10,7 @@ const IDLE_UTILIZATION = 0.1;
 /** Sets a flag of V8. Those that were given to Node take precedence. */
 export function setFlag(flag: string): void {
   const [name = ""] = flag.replace(/^--(no-)?/, "").split("=");
-  if (!process.execArgv.some((given) => given.includes(name))) setFlagsFromString(flag);
+  if (!process.execArgv.some((given) => given.replaceAll("_", "-").includes(name))) setFlagsFromString(flag);
 }
 
 /** Runs the start of a process, and returns its memory to the system some seconds later. */

@@ -46,7 +46,7 @@ export type Transport = "cookie" | "token";
 
 /**
  * The fields that a session is created with. Stores keep the fields that they have no form for together, as one JSON text, so an optional
- * field is added here alone. No step of a store decides by such a field, but for `kind`, by which limits count, `upstream`, and `actor`: with
+ * field is added here alone. No script of Redis decides by such a field, but for `kind`, by which limits count, `upstream`, and `actor`: with
  * an actor a session is never elevated, and does not count among those of its subject.
  */
 export type NewSession = {
