@@ -1,40 +1,60 @@
 /** Reports business events to log and metrics: their levels, and their counters. */
-import type { Counter } from "prom-client";
 import type { Audit, AuditEvent } from "../session/audit.ts";
 import { EVERYDAY_REFUSALS } from "../session/errors.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { toWallClock } from "../session/time.ts";
 import type { CookieAdvice } from "./cookie-advice.ts";
-import type { MakeFastCounter } from "./log-counters.ts";
+import type { FastCounter, MetricOptions } from "./fast-metrics.ts";
 import { type Logger, suppressLine } from "./logger.ts";
 
-/** The log levels of events. Everyday events, several a second per thousand users, are at level debug: the metrics count them. */
-const LEVELS: Readonly<Record<AuditEvent["event"], "debug" | "info" | "warn">> = {
-  session_created: "info",
-  session_refused: "info",
-  session_renewed: "debug",
-  session_ended: "info",
-  token_exchanged: "info",
-  session_elevated: "info",
-  session_updated: "info",
-  all_sessions_ended: "warn",
-  subject_forgotten: "info",
-  subject_exported: "info",
-  device_registered: "info",
-  device_bound: "info",
-  device_renewed: "debug",
-  device_renewal_skipped: "info",
-  device_key_refused: "warn",
-  device_proof_refused: "warn",
-  device_proof_missing: "warn",
-  bound_key_missing: "warn",
-  device_unbound: "warn",
-  authn_failed: "warn",
-  authn_token_reuse: "warn",
-  authz_failed: "warn",
-  rate_limited: "warn",
-  subscription_changed: "info",
-  subscription_tested: "info",
+/** What an event causes: a line of this level, and an increment of this counter, whose labels are fields of the event. */
+type Effects<Event> = readonly [
+  level: "debug" | "info" | "warn",
+  counter?: string,
+  help?: string,
+  ...labels: (keyof Event & string)[],
+];
+
+/**
+ * Everyday events, several a second per thousand users, are at level debug: the metrics count them. Events without a counter are few, or
+ * belong to a refusal that is counted with its reason.
+ */
+const EFFECTS: { readonly [name in AuditEvent["event"]]: Effects<Extract<AuditEvent, { readonly event: name }>> } = {
+  session_created: ["info", "session_created_total", "Sessions created"],
+  session_refused: ["info", "session_refused_total", "Sessions that a limit refused, by what it counts", "scope"],
+  session_renewed: ["debug", "session_renewed_total", "Refreshes served, by rotation outcome", "outcome"],
+  session_ended: ["info", "session_ended_total", "Sessions ended, by reason", "reason"],
+  token_exchanged: ["info", "session_token_exchanged_total", "Access tokens exchanged for narrower ones"],
+  session_elevated: ["info", "session_elevated_total", "Later authentications recorded"],
+  session_updated: ["info", "session_updated_total", "Sessions updated, by what older tokens become", "accessTokens"],
+  all_sessions_ended: ["warn", "session_all_ended_total", "Times that everyone was logged out"],
+  subject_forgotten: ["info"],
+  subject_exported: ["info"],
+  device_registered: ["info", "session_device_registered_total", "Device keys registered"],
+  device_bound: ["info", "session_device_bound_total", "Device keys used for the first time"],
+  device_renewed: ["debug", "session_device_renewed_total", "Device cookies renewed"],
+  device_renewal_skipped: [
+    "info",
+    "session_device_renewal_skipped_total",
+    "Refreshes of browsers that could not renew",
+  ],
+  device_key_refused: ["warn"],
+  device_proof_refused: [
+    "warn",
+    "session_device_refused_total",
+    "Device keys and proofs refused",
+    "operation",
+    "reason",
+  ],
+  device_proof_missing: ["warn", "session_device_proof_missing_total", "Refreshes of bound sessions without a cookie"],
+  bound_key_missing: ["warn"],
+  device_unbound: ["warn", "session_device_unbound_total", "Device keys taken away"],
+  authn_failed: ["warn", "session_authn_failed_total", "Credentials refused", "operation", "reason"],
+  authn_token_reuse: ["warn", "session_token_reuse_total", "Refresh tokens found reused"],
+  authz_failed: ["warn", "session_authz_failed_total", "Admin calls outside the scopes of their caller", "operation"],
+  rate_limited: ["warn", "session_rate_limited_total", "Requests over a rate limit, by limit", "limit"],
+  subscription_changed: ["info"],
+  subscription_tested: ["info"],
 };
 
 /**
@@ -56,7 +76,7 @@ export function createAudit(
         advice.noteMissing();
       }
       const isEveryday = event.event === "authn_failed" && EVERYDAY_REFUSALS.has(event.reason) && !event.admin;
-      const level = isEveryday ? "debug" : LEVELS[event.event];
+      const level = isEveryday ? "debug" : EFFECTS[event.event][0];
       if (!log.isLevelEnabled(level) || suppressLine(log, level, event)) return;
       const { adminName: by } = requester;
       const address = requester.address();
@@ -80,89 +100,25 @@ function shownTimes(event: AuditEvent, shiftMs: SessionStore["shiftMs"]) {
   };
 }
 
-export type MakeCounter = (name: string, help: string, labelNames?: string[]) => Counter;
+export type MakeCounter = (name: string, help: string, labelNames?: MetricOptions["labelNames"]) => FastCounter;
+
+type Counted = { readonly counter: FastCounter; readonly first: string; readonly second: string };
 
 /** Returns a function that counts events. */
-export function createEventCount(counter: MakeCounter, fastCounter: MakeFastCounter): (event: AuditEvent) => void {
-  const created = counter("session_created_total", "Sessions created");
-  const refused = counter("session_refused_total", "Sessions that a limit refused, by what the limit counts", [
-    "scope",
-  ]);
-  const renewed = fastCounter("session_renewed_total", "Refreshes served, by rotation outcome", ["outcome"]);
-  const ended = counter("session_ended_total", "Sessions ended, by reason", ["reason"]);
-  const exchanged = counter("session_token_exchanged_total", "Access tokens exchanged for narrower ones");
-  const elevated = counter("session_elevated_total", "Later authentications recorded");
-  const updated = counter("session_updated_total", "Sessions updated, by what happens to older access tokens", [
-    "access_tokens",
-  ]);
-  const allEnded = counter("session_all_ended_total", "Times that everyone was logged out");
-  const reused = counter("session_token_reuse_total", "Refresh tokens found reused");
-  const failed = fastCounter("session_authn_failed_total", "Credentials refused", ["operation", "reason"]);
-  const notAllowed = counter("session_authz_failed_total", "Admin calls outside the scopes of their credential", [
-    "operation",
-  ]);
-  const device = createDeviceCount(counter);
-  const limited = fastCounter("session_rate_limited_total", "Requests over a rate limit, by limit", ["limit"]);
+export function createEventCount(makeCounter: MakeCounter): (event: AuditEvent) => void {
+  const counters = new Map<string, Counted>();
+  for (const [event, [, name, help = "", ...fields]] of Object.entries(EFFECTS)) {
+    const labels = fields.map((field) => field.replace(/[A-Z]/, (letter) => `_${letter.toLowerCase()}`));
+    const [first = "", second = ""] = fields;
+    if (name !== undefined)
+      counters.set(event, { counter: makeCounter(name, help, labels as [string?]), first, second });
+  }
+  const device = counters.get("device_proof_refused");
   return (event) => {
-    switch (event.event) {
-      case "session_created":
-        return created.inc();
-      case "session_refused":
-        return refused.inc({ scope: event.scope });
-      case "session_renewed":
-        return renewed.inc(event.outcome);
-      case "session_ended":
-        return ended.inc({ reason: event.reason });
-      case "token_exchanged":
-        return exchanged.inc();
-      case "session_elevated":
-        return elevated.inc();
-      case "session_updated":
-        return updated.inc({ access_tokens: event.accessTokens });
-      case "all_sessions_ended":
-        return allEnded.inc();
-      case "authn_token_reuse":
-        return reused.inc();
-      case "authn_failed":
-        return failed.inc(event.operation, event.reason);
-      case "authz_failed":
-        return notAllowed.inc({ operation: event.operation });
-      case "rate_limited":
-        return limited.inc(event.limit);
-      case "subject_forgotten":
-      case "subject_exported":
-      case "subscription_changed":
-      case "subscription_tested":
-        return; // Events of this kind are logged only, because there are few of them.
-      default:
-        return device(event);
-    }
-  };
-}
-
-type DeviceEvent = Extract<AuditEvent, { event: `device_${string}` | "bound_key_missing" }>;
-
-function createDeviceCount(counter: MakeCounter): (event: DeviceEvent) => void {
-  const plain: Readonly<Record<Exclude<DeviceEvent["event"], `device_${string}_refused`>, Counter | undefined>> = {
-    device_registered: counter("session_device_registered_total", "Device keys registered"),
-    device_bound: counter("session_device_bound_total", "Device keys used for the first time"),
-    device_renewed: counter("session_device_renewed_total", "Device cookies renewed"),
-    device_renewal_skipped: counter(
-      "session_device_renewal_skipped_total",
-      "Refreshes of browsers that could not renew",
-    ),
-    device_proof_missing: counter(
-      "session_device_proof_missing_total",
-      "Refreshes of bound sessions without a device cookie",
-    ),
-    device_unbound: counter("session_device_unbound_total", "Device keys taken away"),
-    // This event is not counted, because the refusal that it belongs to is counted, with its reason.
-    bound_key_missing: undefined,
-  };
-  const refused = counter("session_device_refused_total", "Device keys and proofs refused", ["operation", "reason"]);
-  return (event) => {
-    if (event.event === "device_key_refused") refused.inc({ operation: "RegisterDevice", reason: event.reason });
-    else if (event.event === "device_proof_refused") refused.inc({ operation: event.operation, reason: event.reason });
-    else plain[event.event]?.inc();
+    // Only one operation refuses keys, so the event does not name it.
+    if (event.event === "device_key_refused") return device?.counter.inc("RegisterDevice", event.reason);
+    const values: Readonly<Record<string, unknown>> = event;
+    const counted = counters.get(event.event);
+    counted?.counter.inc(values[counted.first] as string, values[counted.second] as string);
   };
 }

@@ -42,7 +42,7 @@ import { contextOf, RequestContext, requestContextOf } from "../api/request-cont
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import type { Telemetry } from "../observability/telemetry/telemetry.ts";
+import type { Telemetry } from "../observability/telemetry/start.ts";
 import type { OfferedService } from "./offered-service.ts";
 
 export type ApiDeps = {

@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { createApplication } from "../migration/application.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import { migrationReports } from "../observability/migrations.ts";
+import { migrationReports } from "../observability/reports.ts";
 import { systemClock } from "../session/time.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { type Entropy, sessionIdFrom } from "../tokens/random.ts";

@@ -4,7 +4,7 @@ import { createOverloadControl, type OverloadControl } from "../api/limits/overl
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import { overloadReport } from "../observability/outage.ts";
+import { overloadReport } from "../observability/reports.ts";
 import { type SessionStore, StoreRefused } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
 import type { StoreWithSignals } from "../signals/ports.ts";

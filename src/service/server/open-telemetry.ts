@@ -1,7 +1,7 @@
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import type { Telemetry } from "../observability/telemetry/telemetry.ts";
+import type { Telemetry } from "../observability/telemetry/start.ts";
 import { startError } from "./start-error.ts";
 
 /** Loads the SDK only if it is configured. @throws StartError if the libraries, which are optional, are not installed */

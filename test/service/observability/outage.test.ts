@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { outageLog } from "../../../src/service/observability/outage.ts";
+import { outageLog } from "../../../src/service/observability/reports.ts";
 
 test("an outage is logged at once, again while it lasts, and not with every request", () => {
   const reported: unknown[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { overloadReport } from "../../../src/service/observability/outage.ts";
+import { overloadReport } from "../../../src/service/observability/reports.ts";
 
 test("every refusal is counted, and each cause is logged at once, then every ten seconds with how many there were", () => {
   const lines: unknown[] = [];

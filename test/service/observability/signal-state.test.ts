@@ -1,7 +1,7 @@
 /** The gauges by which operators observe subscriptions to signals. */
 import { expect, test } from "vitest";
 import { createMetrics } from "../../../src/service/observability/metrics.ts";
-import { exposeSignals } from "../../../src/service/observability/signal-state.ts";
+import { exposeSignals } from "../../../src/service/observability/state-metrics.ts";
 import { overseeSubscriptions } from "../../../src/service/signals/manage.ts";
 import type { Subscription } from "../../../src/service/signals/model.ts";
 import type { WaitingSignal } from "../../../src/service/signals/ports.ts";

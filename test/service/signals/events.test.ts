@@ -2,7 +2,7 @@
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { createMetrics } from "../../../src/service/observability/metrics.ts";
-import { signalReports } from "../../../src/service/observability/signals.ts";
+import { signalReports } from "../../../src/service/observability/reports.ts";
 
 test("a receiver that refuses, a loss and a store that is away are logged and counted", async () => {
   const lines: Readonly<Record<string, unknown>>[] = [];

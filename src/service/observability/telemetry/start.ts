@@ -1,7 +1,9 @@
 /** Starts OpenTelemetry. This module is loaded only if the configuration asks for it. */
+import type { Interceptor } from "@connectrpc/connect";
 import { trace } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import type { Handler } from "../../../platform/listener/exchange.ts";
 import { tracedHandlers } from "../../../platform/telemetry/calls.ts";
 import { traceRequests } from "../../../platform/telemetry/requests.ts";
 import { createTraceBucket } from "../../../platform/telemetry/sampler.ts";
@@ -14,11 +16,24 @@ import {
   startTraces,
 } from "../../../platform/telemetry/traces.ts";
 import type { TelemetryConfig } from "../../config/observability.ts";
+import type { SessionStore } from "../../session/ports.ts";
 import type { Logger } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import { createMetricProducer } from "./metric-producer.ts";
 import { traceStore } from "./spans.ts";
-import type { Telemetry } from "./telemetry.ts";
+
+/** OpenTelemetry, for the rest of the service, which does not load its libraries. */
+export type Telemetry = {
+  /** The interceptors that make spans of calls. They must come first. */
+  readonly interceptors: readonly Interceptor[];
+  /** Wraps a handler with spans of HTTP requests. They continue the traces that callers send. */
+  traceRequests(handler: Handler): Handler;
+  /** Wraps the store with spans of commands, for calls that are recorded. */
+  traceStore(store: SessionStore, kind: "embedded" | "redis"): SessionStore;
+  traceId(): string | undefined;
+  /** Exports the waiting spans, within a bounded time. */
+  shutdown(): Promise<void>;
+};
 
 type TelemetryDeps = {
   readonly config: TelemetryConfig;

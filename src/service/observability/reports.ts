@@ -37,3 +37,43 @@ export function overloadReport(
     state.refused = 0;
   };
 }
+
+/** Reports to the log and the metrics how sessions of another system are migrated. */
+export function migrationReports(
+  log: Pick<Logger, "warn">,
+  metrics: Pick<Metrics, "migrated">,
+  clock: () => number = () => performance.now(),
+) {
+  let logged = { fault: "", at: Number.NEGATIVE_INFINITY };
+  return {
+    onResult: metrics.migrated,
+    /** @param fault a few words, without anything of the old session */
+    onFailure(cookieName: string, fault: string): void {
+      metrics.migrated("failed");
+      if (fault === logged.fault && clock() - logged.at < QUIET_MS) return;
+      logged = { fault, at: clock() };
+      log.warn(
+        { event: "migration_failed", cookieName, reason: fault },
+        "the application has not said whose an old session is",
+      );
+    },
+  };
+}
+
+/** Reports to the log and the metrics how signals, which tell receivers that a session has ended, are delivered. */
+export function signalReports(log: Pick<Logger, "warn">, metrics: Pick<Metrics, "signalSent">) {
+  return {
+    onAttempt(kind: string, error: string | undefined, lagMs: number) {
+      metrics.signalSent(kind, error ?? "accepted", lagMs / 1000);
+    },
+    onPause(subscription: string, because: string) {
+      log.warn({ event: "signals_paused", subscription, because }, "nothing more is delivered to a subscription");
+    },
+    onLoss(subscription: string, count: number) {
+      log.warn({ event: "signals_lost", subscription, count }, "a subscription fell behind SIGNALS_RETENTION");
+    },
+    onFailure(err: unknown) {
+      log.warn({ event: "signals_delayed", err }, "signals wait, and are tried again");
+    },
+  };
+}
