@@ -9,6 +9,7 @@ export default {
   vitest: { configFile: "test/mutation/vitest.config.ts", related: true },
   mutate: sources,
   ignorePatterns: [
+    "/.stryker-tmp",
     "/dist",
     "/docs/images",
     "/examples",
@@ -23,8 +24,9 @@ export default {
   ignoreStatic: true,
   // Most texts are names that the compiler checks, and the others are messages to people.
   mutator: { excludedMutations: ["StringLiteral"] },
-  // A mutant times out after its tests' own time × timeoutFactor + timeoutMS. On a busy machine, slow tests must not count as noticing it.
-  timeoutMS: 90_000,
+  // A mutant times out after its tests' own time × timeoutFactor + timeoutMS. It is more than the time limit of a test, which costs no new
+  // process, and on a busy machine slow tests must not count as noticing it.
+  timeoutMS: 45_000,
   timeoutFactor: 4,
   tempDirName: `.stryker-tmp/${name}`,
   // No such file: StrykerJS would rewrite its paths by the API of TypeScript 6, and none of its paths needs that.
