@@ -46,8 +46,8 @@ function withLinks(page: string, text: string, repository: string): string {
   });
 }
 
-/** Writes the pages and what the configuration needs to know of them. */
-export function preparePages(): void {
+/** Writes the pages and what the configuration needs to know of them, which it returns. */
+export function preparePages(): Site {
   const { version, repository } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   const url: string = repository.url.replace(/^git\+/, "").replace(/\.git$/, "");
   rmSync(PAGES, { recursive: true, force: true });
@@ -73,4 +73,5 @@ export function preparePages(): void {
       filter: (path) => !path.endsWith(".map"),
     });
   }
+  return site;
 }

@@ -39,7 +39,6 @@ function extend(markdown) {
 export default defineConfig({
   srcDir: "pages",
   outDir: "../../dist/site",
-  base: process.env.DOCS_BASE ?? "/",
   title: "Session service",
   description: "Refreshes and ends the sessions of users",
   lang: "en",
@@ -68,7 +67,7 @@ export default defineConfig({
         link: items[0].link,
         activeMatch: items[0].link.replace(/[^/]*$/, ""),
       })),
-      { text: version, link: `${repository}/blob/main/CHANGELOG.md` },
+      { component: "VersionMenu", props: { version, changelog: `${repository}/blob/main/CHANGELOG.md` } },
     ],
     sidebar: groups,
     outline: { level: [2, 3] },
