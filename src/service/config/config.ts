@@ -6,7 +6,6 @@ import { readListeners } from "./listeners.ts";
 import { readMigration } from "./migration.ts";
 import { readObservability, readTelemetry } from "./observability.ts";
 import { type AddFault, type Environment, type Read, readSettings } from "./reader.ts";
-import { removedVariables } from "./removed.ts";
 import { readSessions, readTokens } from "./sessions.ts";
 import { readSignIn } from "./sign-in.ts";
 import { readSignals } from "./signals.ts";
@@ -39,10 +38,21 @@ function readGroups(read: Read, addFault: AddFault) {
   };
 }
 
+const STATUS_LISTS = "was removed with Token Status Lists: verifiers follow or poll the feed (docs/tasks/verifier.md)";
+
+/**
+ * The variables of earlier versions, each with the end of a sentence that says what replaces it. The start refuses them, because an ignored
+ * setting would be a promise that nobody keeps.
+ */
+const REMOVED: ReadonlyMap<string, string> = new Map([
+  ["STATUS_LIST", STATUS_LISTS],
+  ["STATUS_LIST_TTL", STATUS_LISTS],
+]);
+
 /** @throws ConfigError with every fault */
 export const readConfig = (env: Environment): Config =>
   readSettings(env, (read, addFault) => {
-    removedVariables(env).forEach(addFault);
+    for (const [name, what] of REMOVED) if (env[name]) addFault(`${name} ${what}`);
     return readGroups(read, addFault);
   });
 

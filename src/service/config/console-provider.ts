@@ -1,7 +1,6 @@
 /** Loads CONSOLE_PROVIDER_FILE: the OpenID Connect provider by which operators sign in to the console, and what they may do there. */
-import { listOf, membersOf, parseJson, SettingsFileFault, textOf } from "./file-members.ts";
 import { CLIENT_MEMBERS, clientOf, type ProviderClient, type Requirements, requirementsOf } from "./providers.ts";
-import { loadSettingsFile, type SettingsFile } from "./settings-file.ts";
+import { fault, listOf, loadSettingsFile, membersOf, parseJson, type SettingsFile, textOf } from "./settings-file.ts";
 
 /** The scopes that the console has a use for. An operator can have no others. */
 const CONSOLE_SCOPES = [
@@ -38,7 +37,7 @@ const ROOT = "the file";
 export function parseConsoleProvider(text: string): ConsoleProvider {
   const entry = membersOf(ROOT, parseJson(text), [...CLIENT_MEMBERS, "operator_name", "grants"]);
   const grants = listOf("grants", entry.grants, grantOf);
-  if (grants.length === 0) throw new SettingsFileFault("grants: is empty, so nobody could sign in");
+  if (grants.length === 0) fault("grants", "is empty, so nobody could sign in");
   return { ...clientOf(ROOT, entry), operatorName: textOf("operator_name", entry.operator_name) ?? "sub", grants };
 }
 
@@ -46,14 +45,12 @@ function grantOf(at: string, value: unknown): Grant {
   const entry = membersOf(at, value, ["require", "scopes"]);
   const require = requirementsOf(`${at}.require`, entry.require);
   // Without a requirement, every user of the provider would be an operator.
-  if (Object.keys(require).length === 0) throw new SettingsFileFault(`${at}.require: is empty`);
+  if (Object.keys(require).length === 0) fault(`${at}.require`, "is empty");
   const scopes = listOf(`${at}.scopes`, entry.scopes, scopeOf);
-  if (scopes.length === 0) throw new SettingsFileFault(`${at}.scopes: is empty`);
+  if (scopes.length === 0) fault(`${at}.scopes`, "is empty");
   return { require, scopes };
 }
 
 function scopeOf(at: string, value: unknown): ConsoleScope {
-  const scope = CONSOLE_SCOPES.find((known) => known === value);
-  if (scope === undefined) throw new SettingsFileFault(`${at}: must be one of ${CONSOLE_SCOPES.join(", ")}`);
-  return scope;
+  return CONSOLE_SCOPES.find((known) => known === value) ?? fault(at, `must be one of ${CONSOLE_SCOPES.join(", ")}`);
 }

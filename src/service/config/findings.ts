@@ -2,10 +2,11 @@
  * Lists settings that are valid separately and fail together, or are probably not intended. The start logs the findings, and `doctor` and
  * `config check` print them. A finding names the variable and never contains a secret.
  */
+import { isIP } from "node:net";
 import { browserFindings } from "./browser-findings.ts";
 import { type Config, ConfigError, configVariables, readConfig } from "./config.ts";
 import { type ConfigFinding, findingsAbout } from "./finding.ts";
-import { migrationFindings } from "./migration-findings.ts";
+import { isLoopback } from "./loopback.ts";
 import type { Environment } from "./reader.ts";
 import { misspeltVariables } from "./spelling.ts";
 
@@ -57,6 +58,22 @@ function strictCookie({ signInProvider, signInProvidersFile, cookie }: Config): 
   if (!signsIn || cookie.sameSite !== "Strict") return [];
   const found = "COOKIE_SAMESITE=Strict: a sign-in at a provider neither replaces nor elevates the browser's session";
   return [warning(found, "set COOKIE_SAMESITE=Lax")];
+}
+
+/** Finds a way to the application on which others may read the old cookies. */
+function migrationFindings({ migrateCookies, migrateUrl }: Config): readonly ConfigFinding[] {
+  if (migrateCookies.length === 0 || migrateUrl === undefined) return [];
+  const { protocol, hostname } = new URL(migrateUrl);
+  if (protocol === "https:" || isLoopback(hostname) || !isPublicName(hostname)) return [];
+  const found = "MIGRATE_URL: old cookies, which are credentials, go to another network in clear text";
+  return [warning(found, "use https, or an address of the internal network")];
+}
+
+/** Names without a dot, and those of domains that no public resolver knows, are of the internal network, and so are private addresses. */
+function isPublicName(host: string): boolean {
+  if (isIP(host.replace(/^\[|\]$/g, "")) !== 0)
+    return !/^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[f[cd])/.test(host);
+  return host.includes(".") && !/\.(svc|local|internal|localhost|home\.arpa)$/.test(host);
 }
 
 /** A variable, the setting that it needs in order to have an effect, and whether the configuration has that setting. */

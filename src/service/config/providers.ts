@@ -1,6 +1,18 @@
-/** Parses SIGN_IN_PROVIDERS_FILE: the OpenID Connect providers whose users get sessions. */
-import { listOf, membersOf, oneOfTexts, parseJson, SettingsFileFault, textOf } from "./file-members.ts";
+/** Loads SIGN_IN_PROVIDERS_FILE: the OpenID Connect providers whose users get sessions. */
 import { isLoopback } from "./loopback.ts";
+import {
+  fault,
+  flagOf,
+  listOf,
+  loadSettingsFile,
+  membersOf,
+  oneOfTexts,
+  parseJson,
+  required,
+  requireUnique,
+  type SettingsFile,
+  textOf,
+} from "./settings-file.ts";
 import { plainUrl } from "./values.ts";
 
 const ALGORITHMS = ["ES256", "RS256", "PS256", "EdDSA"] as const;
@@ -48,6 +60,13 @@ export type ProviderSettings = ProviderClient & {
   readonly securityEvents?: Transmitter | undefined;
 };
 
+export type ProvidersFile = SettingsFile<readonly ProviderSettings[]>;
+
+/** @param reserved names of claims that a session may not have @throws SettingsFileFault if the file cannot be used */
+export function loadProviders(path: string, reserved: readonly string[]): Promise<ProvidersFile> {
+  return loadSettingsFile(path, (text) => parseProviders(text, reserved));
+}
+
 /** The provider of OIDC_ISSUER. */
 export function oneProvider(given: Pick<ProviderSettings, "issuer" | "clientId" | "credential">): ProviderSettings {
   const { hostname: title } = new URL(given.issuer);
@@ -82,13 +101,16 @@ export function parseProviders(text: string, reserved: readonly string[] = []): 
   const { providers } = membersOf("the file", parseJson(text), ["providers"]);
   const isOnly = Array.isArray(providers) && providers.length === 1;
   const parsed = listOf("providers", providers, (at, value) => parseProvider(at, value, isOnly));
-  if (parsed.length === 0) throw new SettingsFileFault("providers: is empty");
-  if (parsed.length > MAX_PROVIDERS) throw new SettingsFileFault(`providers: has more than ${MAX_PROVIDERS} entries`);
-  for (const member of ["name", "subjectPrefix"] as const) {
-    const values = parsed.map((provider) => provider[member]);
-    const twice = values.findIndex((value, index) => values.indexOf(value) !== index);
-    const name = member === "name" ? "name" : "subject_prefix";
-    if (twice !== -1) throw new SettingsFileFault(`providers[${twice}].${name}: is there twice`);
+  if (parsed.length === 0) fault("providers", "is empty");
+  if (parsed.length > MAX_PROVIDERS) fault("providers", `has more than ${MAX_PROVIDERS} entries`);
+  for (const [member, name] of [
+    ["name", "name"],
+    ["subjectPrefix", "subject_prefix"],
+  ] as const) {
+    requireUnique(
+      parsed.map((provider) => provider[member]),
+      (index) => `providers[${index}].${name}`,
+    );
   }
   for (const [index, { claims }] of parsed.entries()) {
     const taken = Object.keys(claims).find((name) => reserved.includes(name));
@@ -114,11 +136,7 @@ function parseProvider(at: string, value: unknown, isOnly: boolean): ProviderSet
 export function clientOf(at: string, entry: Readonly<Record<string, unknown>>): ProviderClient {
   const name = required(`${at}.name`, entry.name);
   if (!/^[a-z0-9-]{1,32}$/.test(name)) fault(`${at}.name`, "must be 1 to 32 of a-z, 0-9 and -");
-  const issuer = required(`${at}.issuer`, entry.issuer);
-  if (!plainUrl(issuer).ok || !isSafeIssuer(issuer))
-    fault(`${at}.issuer`, "must be an https URL, or http on this machine");
-  const { userinfo = false } = entry;
-  if (typeof userinfo !== "boolean") return fault(`${at}.userinfo`, "must be true or false");
+  const issuer = safeUrl(`${at}.issuer`, entry.issuer);
   const scopes = listOf(`${at}.scopes`, entry.scopes, scopeOf);
   return {
     name,
@@ -127,7 +145,7 @@ export function clientOf(at: string, entry: Readonly<Record<string, unknown>>): 
     clientId: required(`${at}.client_id`, entry.client_id),
     credential: credentialOf(at, entry),
     scopes: scopes.includes("openid") ? scopes : ["openid", ...scopes],
-    userinfo,
+    userinfo: flagOf(`${at}.userinfo`, entry.userinfo),
   };
 }
 
@@ -138,23 +156,25 @@ export function requirementsOf(at: string, value: unknown): Requirements {
 
 function transmitterOf(at: string, value: unknown, provider: string): Transmitter | undefined {
   if (value === undefined) return undefined;
-  const {
-    issuer: given,
-    audience,
-    ...entry
-  } = membersOf(at, value, [...["issuer", "audience", "poll_url", "poll_token_file"]]);
-  const issuer = textOf(`${at}.issuer`, given) ?? provider;
-  if (!plainUrl(issuer).ok || !isSafeIssuer(issuer)) {
-    fault(`${at}.issuer`, "must be an https URL, or http on this machine");
-  }
-  return { issuer, audience: required(`${at}.audience`, audience), poll: pollOf(at, entry) };
+  const entry = membersOf(at, value, ["issuer", "audience", "poll_url", "poll_token_file"]);
+  return {
+    issuer: safeUrl(`${at}.issuer`, entry.issuer ?? provider),
+    audience: required(`${at}.audience`, entry.audience),
+    poll: pollOf(at, entry),
+  };
 }
 
 function pollOf(at: string, entry: Readonly<Record<string, unknown>>): Transmitter["poll"] {
   if (entry.poll_url === undefined && entry.poll_token_file === undefined) return undefined;
-  const url = required(`${at}.poll_url`, entry.poll_url);
-  if (!plainUrl(url).ok || !isSafeIssuer(url)) fault(`${at}.poll_url`, "must be an https URL, or http on this machine");
-  return { url, tokenFile: required(`${at}.poll_token_file`, entry.poll_token_file) };
+  return {
+    url: safeUrl(`${at}.poll_url`, entry.poll_url),
+    tokenFile: required(`${at}.poll_token_file`, entry.poll_token_file),
+  };
+}
+
+function safeUrl(at: string, value: unknown): string {
+  const url = required(at, value);
+  return plainUrl(url).ok && isSafeIssuer(url) ? url : fault(at, "must be an https URL, or http on this machine");
 }
 
 function credentialOf(at: string, entry: Readonly<Record<string, unknown>>): ProviderCredential {
@@ -164,10 +184,6 @@ function credentialOf(at: string, entry: Readonly<Record<string, unknown>>): Pro
   if (secretFile !== undefined && keyFile !== undefined) fault(at, "has both client_secret_file and private_key_file");
   if (keyFile !== undefined) return { kind: "key_file", path: keyFile, algorithm };
   return secretFile === undefined ? { kind: "none" } : { kind: "secret_file", path: secretFile };
-}
-
-function required(at: string, value: unknown): string {
-  return textOf(at, value) ?? fault(at, "is required");
 }
 
 function scopeOf(at: string, value: unknown): string {
@@ -188,8 +204,4 @@ function mapOf<T>(at: string, value: unknown, parse: (at: string, value: unknown
   const members = Object.entries(value);
   if (members.length > MAX_MEMBERS) return fault(at, `has more than ${MAX_MEMBERS} members`);
   return Object.fromEntries(members.map(([name, each]) => [name, parse(`${at}.${name.slice(0, 40)}`, each)]));
-}
-
-function fault(at: string, what: string): never {
-  throw new SettingsFileFault(`${at}: ${what}`);
 }

@@ -10,7 +10,7 @@ import { refreshCookie } from "../api/public/cookie.ts";
 import { cutLastSeen, wholeLastSeen } from "../api/public/last-seen.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
-import type { SessionPoliciesFile } from "../config/policies-file.ts";
+import type { SessionPoliciesFile } from "../config/session-policies.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/reports.ts";

@@ -1,6 +1,6 @@
 import type { ConsoleProviderFile } from "../config/console-provider.ts";
-import type { SessionPoliciesFile } from "../config/policies-file.ts";
-import type { ProvidersFile } from "../config/providers-file.ts";
+import type { ProvidersFile } from "../config/providers.ts";
+import type { SessionPoliciesFile } from "../config/session-policies.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { protectionFault } from "../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
-import { loadSessionPolicies, NO_POLICIES, type SessionPoliciesFile } from "../config/policies-file.ts";
+import { loadSessionPolicies, NO_POLICIES, type SessionPoliciesFile } from "../config/session-policies.ts";
 import { systemClock } from "../session/time.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
 import { AdminTokensFault } from "../tokens/admin-entries.ts";

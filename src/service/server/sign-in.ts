@@ -11,7 +11,7 @@ import type { RefreshCookie } from "../api/public/cookie.ts";
 import { countFailure, type RefusalDeps } from "../api/refusal.ts";
 import type { Config } from "../config/config.ts";
 import { type ConsoleProviderFile, loadConsoleProvider } from "../config/console-provider.ts";
-import { loadProviders, type ProvidersFile } from "../config/providers-file.ts";
+import { loadProviders, type ProvidersFile } from "../config/providers.ts";
 import { withoutFile } from "../config/settings-file.ts";
 import type { Logger } from "../observability/logger.ts";
 import { elevate } from "../session/admin/admin.ts";

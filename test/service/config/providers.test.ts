@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { SettingsFileFault } from "../../../src/service/config/file-members.ts";
 import { parseProviders } from "../../../src/service/config/providers.ts";
+import { SettingsFileFault } from "../../../src/service/config/settings-file.ts";
 
 const ONE = { name: "staff", issuer: "https://login.example.com", client_id: "app" };
 const OTHER = { ...ONE, name: "guests" };

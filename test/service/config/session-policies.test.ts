@@ -1,9 +1,8 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { SettingsFileFault } from "../../../src/service/config/file-members.ts";
-import { loadSessionPolicies } from "../../../src/service/config/policies-file.ts";
-import { parseSessionPolicies } from "../../../src/service/config/session-policies.ts";
+import { loadSessionPolicies, parseSessionPolicies } from "../../../src/service/config/session-policies.ts";
+import { SettingsFileFault } from "../../../src/service/config/settings-file.ts";
 import { scratch } from "../../support/service.ts";
 
 const limits = (...entries: unknown[]) => JSON.stringify({ limits: entries });
