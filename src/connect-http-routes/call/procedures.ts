@@ -8,7 +8,8 @@ import {
   type UniversalHandlerOptions,
 } from "@connectrpc/connect/protocol";
 import { requirePathPrefix } from "../routes/path-prefix.ts";
-import type { Call } from "./call.ts";
+import { Call } from "./call.ts";
+import type { Exchange } from "./exchange.ts";
 import { type RecordedRpc, recordRoutes } from "./recorder.ts";
 
 /** The options of the handler of unary calls. They mean the same as in connect-es; `acceptCompression` is empty by default. */
@@ -43,6 +44,18 @@ export function createProcedures<Source>(options: UnaryOptions<Source>): Readonl
     procedures.set(createMethodUrl(prefix ?? "/", method), { method, rpc, serialization });
   }
   return procedures;
+}
+
+export function openCall<Source>(
+  { contextValues }: UnaryOptions<Source>,
+  { method, rpc }: Procedure,
+  exchange: Exchange<Source>,
+  protocolName: string,
+  timeoutMs: number | undefined,
+): Call {
+  const { shutdownSignal } = rpc.options;
+  const values = contextValues?.(exchange.source);
+  return new Call(method, exchange, { protocolName, timeoutMs, shutdownSignal, contextValues: values });
 }
 
 /** Calls the option `requestGate` before the body is read, so the message of a refused request is never decompressed or parsed. */

@@ -5,11 +5,11 @@
 import { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJsonBytes, parseTimeout } from "@connectrpc/connect/protocol-connect";
-import { Call } from "../call/call.ts";
+import type { Call } from "../call/call.ts";
 import type { Exchange } from "../call/exchange.ts";
 import type { HeaderMap } from "../call/header-map.ts";
 import { callUnary } from "../call/invoke.ts";
-import { internalError, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
+import { internalError, openCall, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
 import type { RecordedRpc } from "../call/recorder.ts";
 import {
   formOf,
@@ -20,27 +20,22 @@ import {
   type UnaryForm,
 } from "./unary-request.ts";
 
-/** Serves unary calls of the Connect protocol. */
-interface UnaryHandler<Source> {
-  /** Serves a call. Returns false, without touching the request, if it is not a call of the Connect protocol. */
-  serve(procedure: Procedure, exchange: Exchange<Source>): boolean;
-}
-
 /** The content to send, and its status. */
 interface Outcome {
   readonly status: number;
   readonly content: Uint8Array;
 }
 
-export function createUnary<Source>(options: UnaryOptions<Source>): UnaryHandler<Source> {
-  return {
-    serve(procedure, exchange) {
-      const form = formOf(exchange, procedure.method);
-      if (form === undefined) return false;
-      void serve(options, procedure, exchange, form);
-      return true;
-    },
-  };
+/** Serves a call. Returns false, without touching the request, if it is not a call of the Connect protocol. */
+export function serveUnary<Source>(
+  options: UnaryOptions<Source>,
+  procedure: Procedure,
+  exchange: Exchange<Source>,
+): boolean {
+  const form = formOf(exchange, procedure.method);
+  if (form === undefined) return false;
+  void serve(options, procedure, exchange, form);
+  return true;
 }
 
 /** Serves a call. It never rejects. */
@@ -50,15 +45,10 @@ async function serve<Source>(
   exchange: Exchange<Source>,
   form: UnaryForm,
 ): Promise<void> {
-  const { method, rpc } = procedure;
+  const { rpc } = procedure;
   try {
     const timeout = parseTimeout(exchange.headers.get("connect-timeout-ms"), rpc.options.maxTimeoutMs);
-    const call = new Call(method, exchange, {
-      protocolName: "connect",
-      timeoutMs: timeout.timeoutMs,
-      shutdownSignal: rpc.options.shutdownSignal,
-      contextValues: options.contextValues?.(exchange.source),
-    });
+    const call = openCall(options, procedure, exchange, "connect", timeout.timeoutMs);
     const { responseHeader: header } = call;
     header.set("content-type", form.binary ? "application/proto" : "application/json");
     const { status, content } = await outcomeOf(options, procedure, exchange, form, call, timeout.error);

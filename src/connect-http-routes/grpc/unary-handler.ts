@@ -5,10 +5,10 @@
 import { ConnectError } from "@connectrpc/connect";
 import { type Compression, compressionNegotiate } from "@connectrpc/connect/protocol";
 import { grpcStatusOk, parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { Call } from "../call/call.ts";
+import type { Call } from "../call/call.ts";
 import type { TrailerExchange } from "../call/exchange.ts";
 import { callUnary } from "../call/invoke.ts";
-import { internalError, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
+import { internalError, openCall, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
 import { concatBytes } from "../codec/bytes.ts";
 import { encodeMessage, readMessage } from "./envelope.ts";
 import { formOf, type GrpcForm } from "./form.ts";
@@ -16,21 +16,16 @@ import { encodeTrailers, TRAILERS_FLAG } from "./web-trailers.ts";
 
 const ACCEPT_ENCODING = "grpc-accept-encoding";
 
-/** Serves unary calls of gRPC and gRPC-Web. */
-interface GrpcHandler<Source> {
-  /** Serves a call. Returns false, without touching the request, if it is not a unary call of gRPC or gRPC-Web, or if it is compressed. */
-  serve(procedure: Procedure, exchange: TrailerExchange<Source>): boolean;
-}
-
-export function createGrpcUnary<Source>(options: UnaryOptions<Source>): GrpcHandler<Source> {
-  return {
-    serve(procedure, exchange) {
-      const form = formOf(exchange);
-      if (form === undefined || (exchange.headers.get("grpc-encoding") ?? "identity") !== "identity") return false;
-      void serve(options, procedure, exchange, form);
-      return true;
-    },
-  };
+/** Serves a call. Returns false, without touching the request, if it is not a unary call of gRPC or gRPC-Web, or if it is compressed. */
+export function serveGrpcUnary<Source>(
+  options: UnaryOptions<Source>,
+  procedure: Procedure,
+  exchange: TrailerExchange<Source>,
+): boolean {
+  const form = formOf(exchange);
+  if (form === undefined || (exchange.headers.get("grpc-encoding") ?? "identity") !== "identity") return false;
+  void serve(options, procedure, exchange, form);
+  return true;
 }
 
 /** Serves a call. It never rejects. */
@@ -40,15 +35,9 @@ async function serve<Source>(
   exchange: TrailerExchange<Source>,
   form: GrpcForm,
 ): Promise<void> {
-  const { method, rpc } = procedure;
   try {
-    const timeout = parseTimeout(exchange.headers.get("grpc-timeout"), rpc.options.maxTimeoutMs);
-    const call = new Call(method, exchange, {
-      protocolName: form.protocolName,
-      timeoutMs: timeout.timeoutMs,
-      shutdownSignal: rpc.options.shutdownSignal,
-      contextValues: options.contextValues?.(exchange.source),
-    });
+    const timeout = parseTimeout(exchange.headers.get("grpc-timeout"), procedure.rpc.options.maxTimeoutMs);
+    const call = openCall(options, procedure, exchange, form.protocolName, timeout.timeoutMs);
     const { responseHeader: header, responseTrailer: trailer } = call;
     header.set("content-type", form.contentType);
     trailer.set("grpc-status", grpcStatusOk);

@@ -1,6 +1,6 @@
 import { createProcedures, type UnaryOptions } from "../call/procedures.ts";
-import { createUnary } from "../connect/unary-handler.ts";
-import { createGrpcUnary } from "../grpc/unary-handler.ts";
+import { serveUnary } from "../connect/unary-handler.ts";
+import { serveGrpcUnary } from "../grpc/unary-handler.ts";
 import { NodeExchange, type NodeRequest } from "./node-exchange.ts";
 import type { NodeHandler } from "./node-handler.ts";
 
@@ -15,8 +15,6 @@ export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
  */
 export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
   const procedures = createProcedures(options);
-  const connect = createUnary(options);
-  const grpc = createGrpcUnary(options);
   return (request, response, next) => {
     const { url = "", method = "" } = request;
     const mark = url.indexOf("?");
@@ -24,8 +22,7 @@ export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
     if (procedure !== undefined) {
       // The last argument keeps the connection open even if the response is sent before the whole body has arrived, as in connect-node.
       const exchange = new NodeExchange(request, response, url, method, true);
-      if (connect.serve(procedure, exchange)) return;
-      if (grpc.serve(procedure, exchange)) return;
+      if (serveUnary(options, procedure, exchange) || serveGrpcUnary(options, procedure, exchange)) return;
     }
     options.fallback(request, response, next);
   };

@@ -6,21 +6,11 @@ import { forwardedScheme } from "./request-source.ts";
 
 /** Refuses requests without a valid `Host`, because Connect makes a URL of it, and nothing would catch its error. */
 export function withAuthority(next: Handler, otherwise: Handler): Handler {
-  const isUsable = rememberLast((authority, url) => URL.canParse(url, `http://${authority}`));
   return (request, response) => {
     const { headers, url = "" } = request;
     const authority = headers[":authority"] ?? headers.host;
-    const usable = typeof authority === "string" && isUsable(authority, url);
+    const usable = typeof authority === "string" && URL.canParse(url, `http://${authority}`);
     return usable ? next(request, response) : otherwise(request, response);
-  };
-}
-
-/** Reuses the last decision for the same host and path: nearly every call repeats them, and parsing them takes 1 % of a gRPC call. */
-function rememberLast(decide: (authority: string, url: string) => boolean): typeof decide {
-  let last = { authority: "", url: "", isUsable: decide("", "") };
-  return (authority, url) => {
-    if (authority !== last.authority || url !== last.url) last = { authority, url, isUsable: decide(authority, url) };
-    return last.isUsable;
   };
 }
 

@@ -32,9 +32,7 @@ export class NodeRequestSource {
     if (typeof authority !== "string") return null;
     const secure = "encrypted" in socket && socket.encrypted === true;
     const scheme = forwardedScheme(this.#request, this.#trust) ?? (secure ? "https" : "http");
-    if (authority !== last.authority || scheme !== last.scheme)
-      last = { scheme, authority, origin: originOf(scheme, authority) };
-    return last.origin;
+    return originOf(scheme, authority);
   }
 
   address(): string | undefined {
@@ -87,9 +85,6 @@ function originOf(scheme: keyof typeof DEFAULT_PORTS, authority: string): string
   const host = authority.toLowerCase();
   return `${scheme}://${host.endsWith(port) ? host.slice(0, -port.length) : host}`;
 }
-
-/** Keeps the last origin. Nearly all requests are sent to one origin, and building its text takes 1 % of the time of a refused call. */
-let last = { scheme: "", authority: "", origin: "" };
 
 /** Returns the first group of a header field; undefined if the field does not match, is missing or occurs several times. */
 function matched(header: string | readonly string[] | undefined, form: RegExp): string | undefined {

@@ -92,17 +92,11 @@ export function measureRefused({ handled }: CallMetrics): (context: HandlerConte
   return ({ method }, { code }) => handled(method.name, nameOf(code), 0);
 }
 
-const names = new Map<Code, string>();
+const CODES = Object.values(Code).filter((code) => typeof code === "number");
+/** The names of codes, such as `not_found`. Connect builds one anew each time, and a flood of refused calls needs it for each. */
+const NAMES = new Map(CODES.map((code) => [code, codeToString(code)]));
 
-/** Returns the name of a code, such as `not_found`. Connect builds it anew each time, and a flood of refused calls needs it for each. */
-function nameOf(code: Code): string {
-  let name = names.get(code);
-  if (name === undefined) {
-    name = codeToString(code);
-    names.set(code, name);
-  }
-  return name;
-}
+const nameOf = (code: Code) => NAMES.get(code) ?? "unknown";
 
 const codeOf = (error: unknown) => nameOf(ConnectError.from(error).code);
 

@@ -1,30 +1,11 @@
 /** The facts about a request beyond its message: where it comes from, and which admin makes it. */
 import type { ContextKey, ContextValues, HandlerContext } from "@connectrpc/connect";
+import type { NodeRequestSource } from "../../platform/listener/request-source.ts";
 import type { Correlation, Requester } from "../session/audit.ts";
-import type { AdminCaller, ClientCertificate } from "./admin/credential.ts";
-
-interface StreamOutput {
-  /** Writes bytes. @returns false if the caller has to wait for `drained` before the next write, because the client reads too slowly */
-  write(bytes: Uint8Array): boolean;
-  /** Resolves when the client has caught up, or the response is over. */
-  drained(): Promise<void>;
-}
+import type { AdminCaller } from "./admin/credential.ts";
 
 /** The facts that the listener knows about a request. Each is looked up when it is used. */
-interface RequestSource {
-  /** Returns the origin that the request was sent to, such as `https://auth.example.com`; null if the request names no host. */
-  origin(): string | null;
-  address(): string | undefined;
-  userAgent(): string | undefined;
-  certificate(): ClientCertificate | undefined;
-  correlation(): Correlation;
-  /** Returns an output for messages of a stream, once Connect has sent the first; undefined if the connection allows no direct writes. */
-  output(): StreamOutput | undefined;
-  /** Notes that the request had no authentic credential ("fruitless", listener/fruitless.ts), whatever the status of its response. */
-  noteFruitless(): void;
-  /** Aborts the call and drops unread output. */
-  abort(): void;
-}
+type RequestSource = Pick<NodeRequestSource, keyof NodeRequestSource>;
 
 /**
  * The context of a request, which is also the context values of its call. The functions of the domain take it as their `Requester`: who

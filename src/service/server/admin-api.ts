@@ -10,7 +10,7 @@ import { SharedSignalsService } from "../../../gen/auth/admin/v1/shared_signals_
 import { SharedSignalsServiceRules } from "../../../gen/auth/admin/v1/shared_signals_rules.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SignalsAdminServiceRules } from "../../../gen/auth/admin/v1/signals_admin_rules.ts";
-import { type Handler, type Request, type Responder, respond } from "../../platform/listener/exchange.ts";
+import { type Handler, type Responder, respond } from "../../platform/listener/exchange.ts";
 import { acceptsHost, authorityOf, reportForeignPages, withHosts } from "../../platform/listener/hosts.ts";
 import { NodeRequestSource } from "../../platform/listener/request-source.ts";
 import { OWN_PAGES_ALONE } from "../../platform/net/cross-site.ts";
@@ -22,8 +22,7 @@ import { sessionAdminService } from "../api/admin/session-admin-service.ts";
 import { type SharedSignalsDeps, sharedSignalsService } from "../api/admin/shared-signals-service.ts";
 import { signalsAdminService } from "../api/admin/signals-admin-service.ts";
 import { STRICT_JSON } from "../api/connect-options.ts";
-import { errorBodyOf, isOAuthPath } from "../api/errors/oauth-errors.ts";
-import { connectError, type PlainResponse, unknownMethod } from "../api/errors/refused-calls.ts";
+import { connectError, unknownMethod } from "../api/errors/refused-calls.ts";
 import { crossSiteDefence, PASS_ON_HOST } from "../api/gates/gates.ts";
 import { createRateLimit } from "../api/limits/rate-limit.ts";
 import { createReceiverLimits } from "../api/limits/receiver-limits.ts";
@@ -35,7 +34,6 @@ import { createPasses, type Passes } from "../pages/console/passes.ts";
 import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import type { AdminAccess } from "../session/admin/access.ts";
-import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { RateLimit } from "../session/ports.ts";
 import type { Operators } from "../sign-in/operators.ts";
@@ -44,7 +42,7 @@ import { MAX_OWN_STREAMS } from "../signals/streams/manage.ts";
 import { Poller, type PollerDeps } from "../signals/streams/poller.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { nextStep } from "../tokens/ring-steps.ts";
-import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { type ApiDeps, apiHandler, errorResponder } from "./api-handler.ts";
 import { metricsPage } from "./metrics-page.ts";
 import { type OfferedService, offer } from "./offered-service.ts";
 
@@ -66,22 +64,6 @@ type Deps = ApiDeps &
 /** How often an operator may test the receiver at one endpoint: each test is a request to somebody else's server. */
 const TEST_RATE = { count: 10, windowMs: 10_000 };
 
-const always =
-  ({ status, headers, body }: PlainResponse): Responder =>
-  (_request, response) =>
-    respond(response, status, headers, body);
-
-/** Responds in the form of OAuth below its paths, and as `otherwise` everywhere else. */
-function oauthOr(code: ErrorCode, otherwise: PlainResponse): Responder {
-  return (request, response) => {
-    const { url = "" } = request as Request;
-    if (!isOAuthPath(url)) return always(otherwise)(request, response);
-    const body = Buffer.from(errorBodyOf(url, code));
-    const headers = { "content-type": "application/json", "content-length": body.length };
-    respond(response, ERRORS[code].http, headers, body);
-  };
-}
-
 export function adminHandler(config: Config, given: Deps): Handler {
   const access = createPasses(given.access);
   const deps = { ...given, access };
@@ -95,8 +77,8 @@ export function adminHandler(config: Config, given: Deps): Handler {
       ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
       ...referencePages({ api: "admin", page: config.docs, signIn: false }),
     ],
-    notFound: oauthOr("E404_NOT_FOUND", unknownMethod),
-    badRequest: oauthOr("E400_INVALID_REQUEST", connectError("E400_INVALID_REQUEST")),
+    notFound: errorResponder("E404_NOT_FOUND", unknownMethod),
+    badRequest: errorResponder("E400_INVALID_REQUEST", connectError("E400_INVALID_REQUEST")),
     ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps, access), rpc) }),
     around: (api, refuse) => withOwnHosts(config, deps, withPageAdvice(deps, api), refuse(misdirected)),
   });
@@ -175,13 +157,10 @@ function withPageAdvice({ log }: Deps, api: Handler): Handler {
 }
 
 /** A Connect error, so that Connect clients display what has to be configured. */
-const misdirected = always({
-  status: 421,
-  headers: { "content-type": "application/json" },
-  body: Buffer.from(
-    JSON.stringify({
-      code: "failed_precondition",
-      message: "the admin API is not called by this host name: ADMIN_ALLOWED_HOSTS names those that it accepts",
-    }),
-  ),
+const MISDIRECTED = JSON.stringify({
+  code: "failed_precondition",
+  message: "the admin API is not called by this host name: ADMIN_ALLOWED_HOSTS names those that it accepts",
 });
+
+const misdirected: Responder = (_request, response) =>
+  respond(response, 421, { "content-type": "application/json" }, MISDIRECTED);

@@ -4,11 +4,11 @@ import { OAuthServiceRules } from "../../../gen/auth/v1/oauth_rules.ts";
 import { SessionServiceRoutes } from "../../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { SessionServiceRules } from "../../../gen/auth/v1/session_rules.ts";
-import { type Handler, type Request, type Responder, type Route, respond } from "../../platform/listener/exchange.ts";
+import type { Handler, Route } from "../../platform/listener/exchange.ts";
 import { publicJson } from "../../platform/listener/pages.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
 import { jsonOptions } from "../api/connect-options.ts";
-import { errorBodyOf, METADATA_PATH } from "../api/errors/oauth-errors.ts";
+import { METADATA_PATH } from "../api/errors/oauth-errors.ts";
 import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/gates/gates.ts";
 import { observeRefusals } from "../api/gates/observed-refusals.ts";
 import { validated } from "../api/gates/validation.ts";
@@ -26,10 +26,9 @@ import { sessionService } from "../api/public/session-service.ts";
 import type { Config } from "../config/config.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
-import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
-import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { type ApiDeps, apiHandler, errorResponder } from "./api-handler.ts";
 import { type OfferedService, offer } from "./offered-service.ts";
 
 type Deps = ApiDeps &
@@ -50,14 +49,6 @@ const PERMISSIONS: Permissions = {
   same_site: "ALLOW_SAME_SITE=true",
   cross_site: "COOKIE_SAMESITE=None",
 };
-
-function always(code: ErrorCode): Responder {
-  return (request, response) => {
-    const body = errorBodyOf((request as Request).url ?? "", code);
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    respond(response, ERRORS[code].http, headers, body);
-  };
-}
 
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
@@ -83,8 +74,8 @@ export function publicHandler(config: Config, deps: Deps): Handler {
       // Clients look for the metadata at several paths.
       ...(config.oauthEndpoints ? metadataAliases(deps.issuer).map((path) => [path, METADATA_PATH] as const) : []),
     ],
-    notFound: always("E404_NOT_FOUND"),
-    badRequest: always("E400_INVALID_REQUEST"),
+    notFound: errorResponder("E404_NOT_FOUND"),
+    badRequest: errorResponder("E400_INVALID_REQUEST"),
     ...(routes.length > 0 && { route: () => firstOf(routes) }),
   });
 }

@@ -6,7 +6,6 @@ import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
 import { sessionIdOf } from "../messages.ts";
 import { registrationValue } from "../public/device-headers.ts";
-import { REGISTER_PATH } from "../public/device-service.ts";
 import { requestContextOf } from "../request-context.ts";
 import { wallTime } from "../times.ts";
 import { requireAccessCookie } from "./access-cookie.ts";
@@ -56,6 +55,6 @@ function response(
     refreshToken,
     setCookie: setCookies[0] ?? "",
     setCookies: [...setCookies],
-    ...(challenge !== undefined && { secureSessionRegistration: registrationValue(REGISTER_PATH, challenge) }),
+    ...(challenge !== undefined && { secureSessionRegistration: registrationValue(challenge) }),
   };
 }

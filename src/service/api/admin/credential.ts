@@ -1,15 +1,7 @@
+import type { PeerCertificate } from "../../../platform/listener/client-certificate.ts";
 import { bearerToken } from "../../../verifier/bearer-token.ts";
 import type { Admin, AdminAccess, Scope } from "../../session/admin/access.ts";
 import type { RefusalReason } from "../../session/errors.ts";
-
-export type ClientCertificate = {
-  /** Whether a trusted authority has issued the certificate, for use by clients, and it was valid when the connection was made. */
-  readonly verified: boolean;
-  /** The subject's common name, and the alternative names: DNS names and URIs. */
-  readonly names: readonly string[];
-  /** In ms since the epoch. */
-  readonly expiresAt: number;
-};
 
 export type AdminCaller = {
   /** The name by which the audit log identifies the caller. */
@@ -64,7 +56,7 @@ function decodeForm(text: string): string {
 export function identifyAdmin(
   access: AdminAccess,
   authorization: string | null | undefined,
-  certificate: ClientCertificate | undefined,
+  certificate: PeerCertificate | undefined,
   now: () => number = Date.now,
 ): Identified {
   const token = bearerToken(authorization);

@@ -21,23 +21,14 @@ const ALGORITHMS: Item[] = [
   [new Token("RS256"), new Map()],
 ];
 
-export function registrationValue(path: string, challenge: string): string {
-  return `${registrationOf(path)}${challenge}"`;
-}
+/** The path of RegisterDevice, which is also in proto/auth/v1/session.proto. */
+const REGISTER_PATH = "/v1/auth/device";
+const OFFER = serializeList([[ALGORITHMS, new Map(Object.entries({ path: REGISTER_PATH, challenge: "" }))]]);
+/** The constant part of the registration header, up to the challenge: nearly every refresh of an unbound session has this header. */
+const OFFER_START = OFFER.slice(0, -1);
 
-/**
- * Caches, by path, the constant part of the registration header, which ends where the challenge begins. Nearly every response to a refresh
- * of an unbound session has this header.
- */
-const registrations = new Map<string, string>();
-
-function registrationOf(path: string): string {
-  let start = registrations.get(path);
-  if (start === undefined) {
-    start = serializeList([[ALGORITHMS, new Map(Object.entries({ path, challenge: "" }))]]).slice(0, -1);
-    registrations.set(path, start);
-  }
-  return start;
+export function registrationValue(challenge: string): string {
+  return `${OFFER_START}${challenge}"`;
 }
 
 export function challengeValue(challenge: string, sid: SessionId): string {

@@ -14,8 +14,7 @@ import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_I
 import { type DpopDeps, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refuse } from "./refuse.ts";
 
-/** The paths of these routes are also in proto/auth/v1/session.proto, and must be equal to those. */
-export const REGISTER_PATH = "/v1/auth/device";
+/** The path of RenewDevice, which is also in proto/auth/v1/session.proto. */
 const RENEW_PATH = "/v1/auth/device/refresh";
 
 export type DeviceBindingParts = DeviceTools & {

@@ -14,14 +14,7 @@ import { requestContextOf } from "../request-context.ts";
 import { type CredentialDeps, credentialOf } from "./credentials.ts";
 import { DEVICE } from "./device-cookie-headers.ts";
 import { REGISTRATION, registrationValue, SKIPPED } from "./device-headers.ts";
-import {
-  type DeviceBindingParts,
-  type DeviceServiceDeps,
-  presentedDevice,
-  REGISTER_PATH,
-  register,
-  renew,
-} from "./device-service.ts";
+import { type DeviceBindingParts, type DeviceServiceDeps, presentedDevice, register, renew } from "./device-service.ts";
 import { DPOP, provenKey } from "./dpop.ts";
 import { expireElsewhere, refuse, setCookies } from "./refuse.ts";
 
@@ -115,7 +108,7 @@ function refuseRefresh(deps: SessionServiceDeps, result: RefreshRefused, context
 }
 
 export function offerRegistration({ responseHeader }: HandlerContext, challenge: string): void {
-  responseHeader.set(REGISTRATION, registrationValue(REGISTER_PATH, challenge));
+  responseHeader.set(REGISTRATION, registrationValue(challenge));
 }
 
 async function listSessions(deps: SessionServiceDeps, request: ListSessionsRequest, context: HandlerContext) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type ClientCertificate, identifyAdmin } from "../../../../src/service/api/admin/credential.ts";
+import type { PeerCertificate } from "../../../../src/platform/listener/client-certificate.ts";
+import { identifyAdmin } from "../../../../src/service/api/admin/credential.ts";
 import type { Admin, AdminAccess } from "../../../../src/service/session/admin/access.ts";
 
 const admins = new Map<string, Admin>();
@@ -9,8 +10,8 @@ const access: AdminAccess = {
   byCertificate: ([name = ""]) => admins.get(name),
 };
 const watcher: Admin = { name: "watcher", scopes: new Set(["watch"]) };
-const certificate: ClientCertificate = { verified: true, names: ["cert"], expiresAt: 2_000 };
-const identify = (authorization: string | null, presented?: ClientCertificate, now = () => 1_000) =>
+const certificate: PeerCertificate = { verified: true, names: ["cert"], expiresAt: 2_000 };
+const identify = (authorization: string | null, presented?: PeerCertificate, now = () => 1_000) =>
   identifyAdmin(access, authorization, presented, now);
 
 test.each([

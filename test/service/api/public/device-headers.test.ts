@@ -12,7 +12,7 @@ const SID = "AAECAwQFBgcICQoLDA0ODxA" as SessionId;
 
 describe("what the service sends", () => {
   test("offers both algorithms, a path and a challenge", () => {
-    expect(registrationValue("/v1/auth/device", "c-1_")).toBe('(ES256 RS256);path="/v1/auth/device";challenge="c-1_"');
+    expect(registrationValue("c-1_")).toBe('(ES256 RS256);path="/v1/auth/device";challenge="c-1_"');
   });
 
   test("names the session of a challenge", () => {
