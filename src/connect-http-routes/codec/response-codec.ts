@@ -7,6 +7,7 @@ import {
   type JsonValue,
   type JsonWriteOptions,
   type Message,
+  ScalarType,
   toJson,
 } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
@@ -14,10 +15,10 @@ import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { bodyField, fieldByName, isHttpBody, JSON_MESSAGES, messageType, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import type { ChosenCodec, ContentCodec } from "./content-codec.ts";
+import type { FieldChange } from "./field-values.ts";
 import { createFieldMapper, type FieldMapper } from "./field-values.ts";
 import { jsonReplacerOf } from "./json-text.ts";
 import { isJsonObject } from "./json-values.ts";
-import { SAFE_INTEGERS } from "./safe-integers.ts";
 
 export interface Payload {
   readonly contentType: string;
@@ -140,3 +141,17 @@ function zeroJson(field: DescField, json: Partial<JsonWriteOptions>): JsonValue 
     }
   }
 }
+
+const OF_64_BITS: ReadonlySet<ScalarType | undefined> = new Set([
+  ScalarType.INT64,
+  ScalarType.UINT64,
+  ScalarType.SINT64,
+  ScalarType.FIXED64,
+  ScalarType.SFIXED64,
+]);
+
+/** Writes 64-bit integers as numbers, if JavaScript reads them exactly. Proto JSON writes all of them as text. */
+const SAFE_INTEGERS: FieldChange = {
+  isMeant: (field) => OF_64_BITS.has(field.scalar),
+  change: (_, json) => (typeof json === "string" && Number.isSafeInteger(Number(json)) ? Number(json) : json),
+};

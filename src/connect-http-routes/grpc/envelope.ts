@@ -2,6 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import type { Exchange } from "../call/exchange.ts";
+import { toUtf8 } from "../codec/bytes.ts";
 import { FailureError } from "../response/failure.ts";
 
 const PREFIX_BYTES = 5;
@@ -71,4 +72,19 @@ export async function encodeMessage(
   new DataView(framed.buffer).setUint32(1, data.byteLength);
   framed.set(data, PREFIX_BYTES);
   return framed;
+}
+
+/** The flag of the envelope that holds the trailers (PROTOCOL-WEB.md). */
+export const TRAILERS_FLAG = 0b1000_0000;
+
+/** Encodes trailers as an envelope. @param lines names and values, alternating */
+export function encodeTrailers(lines: readonly string[]): Uint8Array {
+  const fields: { readonly name: string; readonly text: string }[] = [];
+  for (let i = 0; i < lines.length; i += 2) {
+    const name = lines[i] as string;
+    fields.push({ name, text: `${name}: ${lines[i + 1]}\r\n` });
+  }
+  // The fields have the order in which connect-es sends them.
+  fields.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+  return toUtf8(fields.map(({ text }) => text).join(""));
 }

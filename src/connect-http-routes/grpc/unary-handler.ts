@@ -10,9 +10,8 @@ import type { TrailerExchange } from "../call/exchange.ts";
 import { callUnary } from "../call/invoke.ts";
 import { internalError, openCall, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
 import { concatBytes } from "../codec/bytes.ts";
-import { encodeMessage, readMessage } from "./envelope.ts";
+import { encodeMessage, encodeTrailers, readMessage, TRAILERS_FLAG } from "./envelope.ts";
 import { formOf, type GrpcForm } from "./form.ts";
-import { encodeTrailers, TRAILERS_FLAG } from "./web-trailers.ts";
 
 const ACCEPT_ENCODING = "grpc-accept-encoding";
 

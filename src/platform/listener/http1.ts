@@ -1,10 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { afterReading } from "../clock/after-reading.ts";
 import type { Handler } from "./exchange.ts";
 import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED } from "./limits.ts";
 import { createPendingBodies } from "./pending-bodies.ts";
-import { refuseUnread } from "./unread.ts";
 
 /** Serves one version of HTTP on the connections of a listener. */
 export type Protocol = {
@@ -151,4 +150,30 @@ function outlive(request: IncomingMessage, response: ServerResponse): void {
       if (left < 0) request.socket.destroy();
     });
   });
+}
+
+/** The HTTP statuses by the error code of Node's parser. Any other parser error gets 400. */
+const STATUS: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+/** If a browser has too many cookies, it displays this text, because only its user can delete them. */
+const REASONS: Readonly<Record<number, string>> = {
+  431: `The head of the request is larger than ${MAX_HEAD_BYTES / 1024} KiB. Cookies are the usual cause: delete those of this site and of the domains above it.\n`,
+};
+
+/** Responds once, and closes the connection. @param hasResponse whether a part of a response has been sent already */
+export function refuseUnread(error: NodeJS.ErrnoException, socket: Socket, hasResponse: boolean): void {
+  if (error.code === "ECONNRESET" || !socket.writable || hasResponse) return void socket.destroy();
+  const status = STATUS[error.code ?? ""] ?? 400;
+  const body = REASONS[status] ?? "";
+  const fields = [
+    "Connection: close",
+    `Content-Length: ${body.length}`,
+    "Content-Type: text/plain",
+    "Cache-Control: no-store",
+  ];
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields.join("\r\n")}\r\n\r\n${body}`);
 }

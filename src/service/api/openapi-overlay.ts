@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs";
 import { ERROR_BODY, FAILURE_RESPONSES, failure, failures, ref } from "./openapi-errors.ts";
 import { PUBLIC_OPERATIONS, PUBLIC_SCHEMAS } from "./openapi-oauth.ts";
-import { PUBLIC_PAGES } from "./openapi-pages.ts";
 
 const MANIFEST = new URL("../../../package.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
@@ -33,6 +32,41 @@ const setsDeviceCookie = {
     "Set-Cookie": deviceHeader("The device cookies, one header each."),
     "Secure-Session-Challenge": deviceHeader("The challenge for the next renewal."),
   },
+};
+
+/** The routes described here are open to everybody, including pages of other origins. */
+const OPEN = { tags: ["Verification"], security: [{}] };
+const cached = { "Cache-Control": { required: true, schema: { type: "string" }, description: "For how long." } };
+
+const key = {
+  type: "object",
+  required: ["kty", "kid"],
+  properties: { kty: { type: "string" }, kid: { type: "string" } },
+};
+
+const KEY_SET = {
+  ...OPEN,
+  summary: "Returns the keys that verify access tokens",
+  operationId: "getKeySet",
+  responses: {
+    200: {
+      description: "A JWK Set (RFC 7517 section 5)",
+      headers: cached,
+      content: {
+        "application/json": {
+          schema: {
+            type: "object",
+            required: ["keys"],
+            properties: { keys: { type: "array", items: key } },
+          },
+        },
+      },
+    },
+  },
+};
+
+const PUBLIC_PAGES = {
+  "/.well-known/jwks.json": { get: KEY_SET },
 };
 
 export default {

@@ -1,8 +1,22 @@
 /** The settings of clients: which browser requests are accepted, cookies, device binding (DBSC), and the OAuth endpoints. */
+
 import { type CookieSettings, cookieFaults, cookieScope } from "./cookie.ts";
 import { originPattern } from "./origin-pattern.ts";
 import type { AddFault, Read } from "./reader.ts";
-import { boolean, DAY_MS, date, duration, list, oneOf, SECOND_MS, text } from "./values.ts";
+import {
+  boolean,
+  DAY_MS,
+  date,
+  duration,
+  invalid,
+  list,
+  oneOf,
+  type Parsed,
+  plainUrl,
+  SECOND_MS,
+  text,
+  valid,
+} from "./values.ts";
 
 export function readBrowsers(read: Read, addFault: AddFault) {
   const cookie: CookieSettings = Object.freeze({
@@ -45,4 +59,29 @@ export function readOAuth(read: Read) {
     oauthEndpoints: read("OAUTH_ENDPOINTS", oneOf("on", "off"), "on" as const) === "on",
     dpopNonces: read("DPOP_NONCES", oneOf("on", "off"), "off" as const) === "on",
   };
+}
+
+/** How many names are looked for in each request without a refresh token. */
+const MAX_NAMES = 16;
+
+function cookieName(text: string): Parsed<string> {
+  return /^[!#$%&'*+.^_`|~\w-]{1,64}$/.test(text) ? valid(text) : invalid("has an item that is not a cookie's name");
+}
+
+export function readMigration(read: Read, addFault: AddFault, { name, hintName, accessName }: CookieSettings) {
+  const migration = {
+    /** The cookies of sessions of another system, in the order in which they are looked for. */
+    migrateCookies: read("MIGRATE_COOKIES", list(cookieName), [] as readonly string[]),
+    /** The URL at which the application says whose session such a cookie names. */
+    migrateUrl: read("MIGRATE_URL", plainUrl, undefined),
+  };
+  const { migrateCookies } = migration;
+  if (migrateCookies.length > MAX_NAMES) addFault(`MIGRATE_COOKIES has more than ${MAX_NAMES} names`);
+  const own = { COOKIE_NAME: name, SESSION_HINT_COOKIE: hintName, ACCESS_COOKIE: accessName };
+  for (const [variable, cookie] of Object.entries(own)) {
+    if (cookie === undefined) continue;
+    const names = [cookie, cookie.replace(/^__(?:Host|Secure)-/, "")];
+    if (names.some((each) => migrateCookies.includes(each))) addFault(`MIGRATE_COOKIES has the name in ${variable}`);
+  }
+  return migration;
 }

@@ -1,9 +1,8 @@
 /** Reads the configuration from the environment. One pass finds all faults. A test compares the variables with docs/reference/configuration.md. */
 import { readAdmin } from "./admin.ts";
-import { readBrowsers, readDeviceBinding, readOAuth } from "./clients.ts";
+import { readBrowsers, readDeviceBinding, readMigration, readOAuth } from "./clients.ts";
 import { readLimits } from "./limits.ts";
 import { readListeners } from "./listeners.ts";
-import { readMigration } from "./migration.ts";
 import { readObservability, readTelemetry } from "./observability.ts";
 import { type AddFault, type Environment, type Read, readSettings } from "./reader.ts";
 import { readSessions, readTokens } from "./sessions.ts";

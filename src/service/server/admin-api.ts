@@ -42,7 +42,8 @@ import { MAX_OWN_STREAMS } from "../signals/streams/manage.ts";
 import { Poller, type PollerDeps } from "../signals/streams/poller.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { nextStep } from "../tokens/ring-steps.ts";
-import { type ApiDeps, apiHandler, errorResponder } from "./api-handler.ts";
+import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { errorResponder } from "./error-responder.ts";
 import { metricsPage } from "./metrics-page.ts";
 import { type OfferedService, offer } from "./offered-service.ts";
 

@@ -11,7 +11,6 @@ import {
   type Responder,
   type Response,
   type Route,
-  respond,
   WAITED_MS,
   type WritableResponse,
 } from "../../platform/listener/exchange.ts";
@@ -33,8 +32,8 @@ import { subnetOf } from "../../platform/net/subnet.ts";
 import { acceptCompression, compressMinBytes, jsonOptions } from "../api/connect-options.ts";
 import { dropFarDeadline } from "../api/deadlines.ts";
 import { toOurError, withOurErrors } from "../api/errors/framework-errors.ts";
-import { apiErrorEncoder, errorBodyOf, isOAuthPath } from "../api/errors/oauth-errors.ts";
-import { type PlainResponse, unknownGrpcMethod } from "../api/errors/refused-calls.ts";
+import { apiErrorEncoder } from "../api/errors/oauth-errors.ts";
+import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
 import { admissionControl, type Gate, gatesInOrder, refuseUnknownEncoding } from "../api/gates/gates.ts";
 import { stallTolerances } from "../api/limits/overload.ts";
 import { withSmallMessages } from "../api/message-sizes.ts";
@@ -44,7 +43,6 @@ import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../observability/telemetry/start.ts";
-import { ERRORS, type ErrorCode } from "../session/errors.ts";
 import type { OfferedService } from "./offered-service.ts";
 
 export type ApiDeps = {
@@ -62,18 +60,6 @@ export type ApiDeps = {
   readonly log: Logger;
   readonly telemetry?: Telemetry | undefined;
 };
-
-/** Responds with an error in the form of OAuth below its paths, and as `otherwise` elsewhere; by default with the body of JSON routes. */
-export function errorResponder(code: ErrorCode, otherwise?: PlainResponse): Responder {
-  return (request, response) => {
-    const { url = "" } = request as Request;
-    if (otherwise !== undefined && !isOAuthPath(url))
-      return respond(response, otherwise.status, otherwise.headers, otherwise.body);
-    const body = Buffer.from(errorBodyOf(url, code));
-    const headers = { "content-type": "application/json", "content-length": body.length };
-    respond(response, ERRORS[code].http, headers, body);
-  };
-}
 
 type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
 type ApiParts = {

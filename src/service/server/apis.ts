@@ -2,7 +2,7 @@
 
 import { steadyClock } from "../../platform/clock/turns.ts";
 import type { Handler } from "../../platform/listener/exchange.ts";
-import { checkAtIntervals } from "../../platform/listener/recent-check.ts";
+import { checkAtIntervals } from "../../platform/listener/pages.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
 import type { OverloadControl } from "../api/limits/overload.ts";
 import { createRateLimits } from "../api/limits/rate-limit.ts";
@@ -33,11 +33,11 @@ import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
+import { mayOfferSignIn } from "./announce.ts";
 import { createDeviceBinding, createDpop } from "./device-parts.ts";
 import { openMigration } from "./migration.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
-import { mayOfferSignIn } from "./quickstart.ts";
 import { type LoadedOperators, type LoadedSignIn, openOperators, openSignIn } from "./sign-in.ts";
 
 type Deps = {

@@ -1,5 +1,4 @@
-import { processorTime } from "../../platform/clock/processor-time.ts";
-import { steadyClock, turns } from "../../platform/clock/turns.ts";
+import { processorTime, steadyClock, turns } from "../../platform/clock/turns.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";

@@ -28,7 +28,8 @@ import { referencePages } from "../pages/reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
-import { type ApiDeps, apiHandler, errorResponder } from "./api-handler.ts";
+import { type ApiDeps, apiHandler } from "./api-handler.ts";
+import { errorResponder } from "./error-responder.ts";
 import { type OfferedService, offer } from "./offered-service.ts";
 
 type Deps = ApiDeps &

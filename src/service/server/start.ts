@@ -2,8 +2,10 @@ import type { Config } from "../config/config.ts";
 import { createAudit } from "../observability/audit.ts";
 import { CookieAdvice } from "../observability/cookie-advice.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
+import type { Metrics } from "../observability/metrics.ts";
 import { createMetrics } from "../observability/metrics.ts";
 import { exposeState } from "../observability/state-metrics.ts";
+import type { Telemetry } from "../observability/telemetry/start.ts";
 import { createSignInRecords, type SignInRecords } from "../pages/console/sign-ins.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import type { WorkerParts } from "../workers/join.ts";
@@ -14,7 +16,6 @@ import { followFiles } from "./follow-files.ts";
 import { openFeed, openSignals } from "./open-feed.ts";
 import { type Listeners, openListeners } from "./open-listeners.ts";
 import { loadStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
-import { openTelemetry } from "./open-telemetry.ts";
 import { openAdminAccess, openEventKeys, openKeyRing, openSessionPolicies, prepareDataDir } from "./secrets.ts";
 import { loadOperators, loadSignIn } from "./sign-in.ts";
 import { startError } from "./start-error.ts";
@@ -116,4 +117,15 @@ async function closeAll(listeners: Listeners): Promise<void> {
 async function giveUp(error: unknown, close: () => Promise<void>): Promise<never> {
   await close();
   throw startError(error);
+}
+
+/** Loads the SDK only if it is configured. @throws StartError if the libraries, which are optional, are not installed */
+async function openTelemetry(config: Config, metrics: Metrics, log: Logger): Promise<Telemetry | undefined> {
+  if (config.telemetry === undefined) return undefined;
+  try {
+    const { startTelemetry } = await import("../observability/telemetry/start.ts");
+    return await startTelemetry({ config: config.telemetry, metrics, log });
+  } catch (error) {
+    throw startError(error, "OTEL_* variables ask for OpenTelemetry, an optional dependency that cannot be loaded");
+  }
 }

@@ -1,5 +1,6 @@
 /** The pages between an application and a provider: the choice of a provider, and what went wrong. They have no script. */
 import { hash } from "node:crypto";
+import { type Response, respond } from "../../platform/listener/exchange.ts";
 
 export type SignInPage = {
   readonly status: number;
@@ -88,3 +89,21 @@ const PROBLEMS = {
 } as const satisfies Readonly<Record<string, readonly [status: number, title: string, text: string]>>;
 
 type Problem = keyof typeof PROBLEMS;
+
+export type Reply = SignInPage | { readonly location: string; readonly cookies: readonly string[] };
+
+export function withCookie(reply: Reply, cookie: string): Reply {
+  if ("location" in reply) return { ...reply, cookies: [cookie, ...reply.cookies] };
+  return { ...reply, headers: { ...reply.headers, "set-cookie": cookie } };
+}
+
+export function send(response: Response, reply: Reply): void {
+  const always = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
+  if ("location" in reply) {
+    const { location, cookies } = reply;
+    respond(response, 303, { ...always, location, "set-cookie": [...cookies], "content-length": 0 });
+  } else {
+    const { status, headers, body } = reply;
+    respond(response, status, { ...always, ...headers, "content-length": Buffer.byteLength(body) }, body);
+  }
+}

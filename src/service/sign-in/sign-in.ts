@@ -5,12 +5,11 @@
 import { type Request, type Response, type Route, respond } from "../../platform/listener/exchange.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import { BACKCHANNEL_LOGOUT, createBackchannelLogout } from "./backchannel-logout.ts";
-import { createPages } from "./pages.ts";
+import { createPages, type Reply, send, withCookie } from "./pages.ts";
 import { LOGIN, loginUrl, wishesOf } from "./parameters.ts";
 import { createPendingLogins, type PendingLogin } from "./pending-logins.ts";
 import { createProvider, type ProviderFailure } from "./provider.ts";
 import type { ReceiverDeps } from "./receiver.ts";
-import { type Reply, send, withCookie } from "./replies.ts";
 import { destinationOf } from "./return-to.ts";
 import { createAcceptEvent, createSecurityEvents, SECURITY_EVENTS } from "./security-events.ts";
 import { pollEvents } from "./security-polls.ts";

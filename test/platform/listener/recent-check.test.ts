@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkAtIntervals } from "../../../src/platform/listener/recent-check.ts";
+import { checkAtIntervals } from "../../../src/platform/listener/pages.ts";
 
 function counted(clock: () => number) {
   const checks: PromiseWithResolvers<void>[] = [];

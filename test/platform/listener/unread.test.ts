@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { refuseUnread } from "../../../src/platform/listener/unread.ts";
+import { refuseUnread } from "../../../src/platform/listener/http1.ts";
 
 test("a request whose head is too large gets a whole response with a text for its user", async () => {
   const error = Object.assign(new Error("overflow"), { code: "HPE_HEADER_OVERFLOW" });

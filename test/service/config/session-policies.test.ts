@@ -55,7 +55,7 @@ describe("a file that is wrong is refused, with the place, and no value is repea
     ["token_exchange: must be a list", '{"token_exchange":{}}'],
     ["token_exchange[0]: must be an object", exchanges(SECRET)],
     ['token_exchange[0]: "audience" is not known (known: audiences)', exchanges({ audience: [SECRET] })],
-    ["token_exchange[0].client_id: is missing", exchanges({ subject_token_audiences: ["a"] })],
+    ["token_exchange[0].client_id: is required", exchanges({ subject_token_audiences: ["a"] })],
     ["token_exchange[0].subject_token_audiences: must have an entry", exchanges({ client_id: SECRET })],
     ["token_exchange[0].audiences: must have an entry", exchanges({ ...EXCHANGE, audiences: [] })],
     ["token_exchange[0].audiences: must be a list", exchanges({ ...EXCHANGE, audiences: SECRET })],

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import manifest from "../../../package.json" with { type: "json" };
 import { readConfig } from "../../../src/service/config/config.ts";
-import { mayOfferSignIn } from "../../../src/service/server/quickstart.ts";
+import { mayOfferSignIn } from "../../../src/service/server/announce.ts";
 import { request } from "../../support/raw-http.ts";
 import { type Service, startService } from "../../support/service.ts";
 

@@ -7,7 +7,7 @@ import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RevocationReason, SessionEventType } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
-import { numberOf } from "../../../src/service/api/enums.ts";
+import { numberOf } from "../../../src/service/api/messages.ts";
 import type { EndReason } from "../../../src/service/session/model.ts";
 import { systemClock, wallMs } from "../../../src/service/session/time.ts";
 import { SESSION_REVOKED } from "../../../src/service/signals/kinds/ssf.ts";
@@ -17,17 +17,7 @@ import { createRedisStore } from "../../../src/service/store/redis/store.ts";
 import { aService, type ServiceOnStore, STORES } from "../../support/every-protocol.ts";
 import { sendLogout, startIssuer } from "../../support/logout-token.ts";
 import type { Service } from "../../support/service.ts";
-import {
-  admin,
-  bearer,
-  cookie,
-  logIn,
-  message,
-  openAdmin,
-  openPublic,
-  somebody,
-  successor,
-} from "../../support/sessions.ts";
+import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, somebody, successor } from "../../support/sessions.ts";
 import { redisOptions } from "../../support/store/backends.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";

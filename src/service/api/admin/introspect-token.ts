@@ -4,7 +4,7 @@ import { type Introspection, introspect } from "../../session/admin/introspect.t
 import { authenticationClaims, introspectedClaims } from "../../session/claims.ts";
 import { isDeviceBound } from "../../session/model.ts";
 import { secondsOf } from "../../session/time.ts";
-import { numberOf } from "../enums.ts";
+import { numberOf } from "../messages.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 
 export async function introspectToken(deps: SessionAdminServiceDeps, token: string) {

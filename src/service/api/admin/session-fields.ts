@@ -10,8 +10,16 @@ import {
 import { type DeviceBinding, thumbprintOf } from "../../session/devices/key.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import { type Actor, audiencesOf, type NewSession, type Session, type Upstream } from "../../session/model.ts";
-import { nameOf, numberOf } from "../enums.ts";
-import { audienceOf, authenticationOf, claimsOf, durationOf, sessionIdOf, timesOf } from "../messages.ts";
+import {
+  audienceOf,
+  authenticationOf,
+  claimsOf,
+  durationOf,
+  nameOf,
+  numberOf,
+  sessionIdOf,
+  timesOf,
+} from "../messages.ts";
 import { shownTime, wallTime } from "../times.ts";
 import type { SessionAdminServiceDeps } from "./deps.ts";
 import { clientMessage, kindOf } from "./session-limit.ts";

@@ -12,9 +12,8 @@ import type { SessionRefused } from "../../session/admin/create.ts";
 import { type LimitPolicy, limitOf, MAX_SESSIONS, type SessionLimit } from "../../session/admin/limit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ClientData, ClientKind, NewSession, Session } from "../../session/model.ts";
-import { nameOf, numberOf } from "../enums.ts";
 import { toConnectError } from "../errors/connect-errors.ts";
-import { timesOf } from "../messages.ts";
+import { nameOf, numberOf, timesOf } from "../messages.ts";
 
 export const kindOf = (kind: KindEnum = KindEnum.UNSPECIFIED): ClientKind | undefined => nameOf(KindEnum, kind);
 

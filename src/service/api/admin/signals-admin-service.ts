@@ -12,7 +12,7 @@ import type { RateLimit } from "../../session/ports.ts";
 import { isSignalReason } from "../../signals/kinds/ssf.ts";
 import * as manage from "../../signals/manage.ts";
 import { SIGNAL_EVENTS, type SignalEvent, type SignalFilter, type Subscription } from "../../signals/model.ts";
-import { nameOf, numberOf } from "../enums.ts";
+import { nameOf, numberOf } from "../messages.ts";
 import { requestContextOf } from "../request-context.ts";
 import { wallTime } from "../times.ts";
 

@@ -2,7 +2,7 @@
 import { RevocationReason, SessionEventType } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { SessionEvent } from "../../session/events/events.ts";
 import type { Revocation, StaleMark } from "../../session/model.ts";
-import { numberOf } from "../enums.ts";
+import { numberOf } from "../messages.ts";
 import { feedTime, wallTime } from "../times.ts";
 
 export function revocationMessage(revocation: Revocation) {

@@ -10,8 +10,7 @@
  * recovery.
  */
 
-import { processorTime } from "../../../platform/clock/processor-time.ts";
-import { TURN_MS } from "../../../platform/clock/turns.ts";
+import { processorTime, TURN_MS } from "../../../platform/clock/turns.ts";
 
 /** Why ordinary work is refused. */
 type OverloadCause = "store" | "event_loop";
