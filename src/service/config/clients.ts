@@ -1,5 +1,4 @@
 /** The settings of clients: which browser requests are accepted, cookies, device binding (DBSC), and the OAuth endpoints. */
-
 import { type CookieSettings, cookieFaults, cookieScope } from "./cookie.ts";
 import { originPattern } from "./origin-pattern.ts";
 import type { AddFault, Read } from "./reader.ts";

@@ -1,5 +1,4 @@
 /** Generates a self-contained completion script for a shell. The script starts no process. */
-
 import { Argument, type Command } from "commander";
 import type { Context } from "../context.ts";
 
