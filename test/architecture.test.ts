@@ -19,7 +19,7 @@ type Walls = Readonly<Record<string, readonly string[]>>;
 
 /** The permissions by folder, both as paths from `src/`. */
 const WALLS = new Map<string, readonly string[]>();
-for (const wing of readdirSync(SRC)) {
+for (const wing of readdirSync(SRC).filter((name) => name !== "README.md")) {
   const { walls } = JSON.parse(readFileSync(join(SRC, wing, "package.json"), "utf8")) as { readonly walls: Walls };
   for (const [folder, allowed] of Object.entries(walls)) {
     const paths = allowed.map((wall) => (wall.startsWith("./") ? join(wing, wall) : wall));

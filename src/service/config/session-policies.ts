@@ -21,7 +21,7 @@ const ACTIONS = ["END_LEAST_RECENTLY_USED", "END_OLDEST", "REFUSE"] as const;
 /** The largest limit of a policy. MAX_SESSIONS_PER_SUBJECT may be larger. */
 const MAX_LIMIT = 100;
 
-export type SessionPolicies = {
+type SessionPolicies = {
   /** The first one that matches a new session counts, and no other. */
   readonly limits: readonly ReturnType<typeof parseLimit>[];
   /** One for each client that may exchange access tokens. */

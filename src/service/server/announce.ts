@@ -90,7 +90,7 @@ type Quickstart = {
 };
 
 /** Returns what to do first with a service that was just started: at most five lines. */
-export function quickstart({ publicUrl, adminUrl, tokenFile, docsKey, console }: Quickstart): string {
+function quickstart({ publicUrl, adminUrl, tokenFile, docsKey, console }: Quickstart): string {
   const admin = near(adminUrl);
   const curl = publicUrl.startsWith("https:") ? "curl -sk" : "curl -s";
   return `
