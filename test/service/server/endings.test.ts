@@ -17,7 +17,17 @@ import { createRedisStore } from "../../../src/service/store/redis/store.ts";
 import { aService, type ServiceOnStore, STORES } from "../../support/every-protocol.ts";
 import { sendLogout, startIssuer } from "../../support/logout-token.ts";
 import type { Service } from "../../support/service.ts";
-import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, somebody, successor } from "../../support/sessions.ts";
+import {
+  admin,
+  bearer,
+  cookie,
+  logIn,
+  message,
+  openAdmin,
+  openPublic,
+  somebody,
+  successor,
+} from "../../support/sessions.ts";
 import { redisOptions } from "../../support/store/backends.ts";
 import { MARKER_LIFE, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
