@@ -6,7 +6,7 @@ export default {
   packageManager: "npm",
   plugins: ["@stryker-mutator/vitest-runner"],
   testRunner: "vitest",
-  vitest: { configFile: "test/mutation/vitest.config.ts", related: true },
+  vitest: { configFile: "test/mutation/vitest.config.ts", related: false },
   mutate: sources,
   ignorePatterns: [
     "/.stryker-tmp",

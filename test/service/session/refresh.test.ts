@@ -6,7 +6,7 @@ import { NEVER_FRESH } from "../../../src/service/session/devices/presented.ts";
 import type { Session } from "../../../src/service/session/model.ts";
 import { type RotateOutcome, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import type { PresentedTokens } from "../../../src/service/session/rotation/presented-cookie.ts";
-import { refresh, refuseOverLimit, secondsLeft } from "../../../src/service/session/rotation/refresh.ts";
+import { maxAgeOf, refresh, refuseOverLimit, secondsLeft } from "../../../src/service/session/rotation/refresh.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { deviceTools } from "../../support/device-tools.ts";
 import {
@@ -124,9 +124,21 @@ test("the first use of a device key is recorded before the refresh", async () =>
   ]);
 });
 
-test("a later use of a device key is not recorded", async () => {
-  const { events } = await run({ rotated: served({ device: "proven", session: sessionOf({ device: DEVICE }) }) });
+test("a later use of a device key is not recorded, and such a key has no count of its own", async () => {
+  const device = tools();
+  const session = sessionOf({ device: DEVICE });
+  const { events } = await run({ rotated: served({ device: "proven", session }), device });
   expect(events).toMatchObject([{ event: "session_renewed" }]);
+  expect(device.sessionKeys.get(SID)).toBeUndefined();
+});
+
+test.each<[string, Partial<Session>, number | undefined]>([
+  ["until it expires", {}, 60],
+  ["until they are closed, if it is not persistent", { persistent: false }, undefined],
+])("browsers keep a session's cookies %s", async (_, more, maxAge) => {
+  const session = sessionOf(more);
+  expect((await run({ rotated: served({ session }) })).result).toMatchObject({ secondsLeft: 60, maxAge });
+  expect(maxAgeOf(session, NOW)).toBe(maxAge);
 });
 
 test("a session with a key that each request proves has tokens that are bound to it", async () => {

@@ -2,7 +2,15 @@
 import { expect, test } from "vitest";
 import { UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
 import { revokeToken } from "../../../src/service/session/endings/revoke-token.ts";
-import { accessTokens, REFRESH_TOKENS, REQUESTER, SID, script, tokenOf } from "../../support/session/scripted.ts";
+import {
+  accessTokens,
+  ORIGIN,
+  REFRESH_TOKENS,
+  REQUESTER,
+  SID,
+  script,
+  tokenOf,
+} from "../../support/session/scripted.ts";
 
 type Deps = Parameters<typeof revokeToken>[0];
 
@@ -23,6 +31,15 @@ test.each([
   } as unknown as Deps;
   expect(await revokeToken(deps, "text", UNKNOWN_REQUESTER)).toEqual({ ok: false, reason: refusal });
   expect(asked).toEqual(read);
+});
+
+test("an access token ends its session", async () => {
+  const port = script({ end: async () => ({ ok: true, wasLive: true, subject: "alice" }) });
+  const claims = { sid: SID, sub: "alice", aud: ["a"], exp: 1, jti: "j", all: {} };
+  const deps = { ...port, accessTokens: accessTokens({ ok: true, claims }), audiences: new Set(["a"]) };
+  const refreshTokens = { parse: () => ({ ok: false as const, reason: "malformed" as const }) };
+  expect(await revokeToken({ ...deps, refreshTokens }, "text", REQUESTER)).toEqual({ ok: true });
+  expect(port.stepsOf("end")).toEqual([[SID, "logout", { ...ORIGIN, subject: "alice" }]]);
 });
 
 test("the proof that comes with a refresh token is what its session's key asks for", async () => {

@@ -35,6 +35,8 @@ describe("an entry", () => {
   const hash = sha256(TOKEN).toString("hex");
   test.each<[string, string]>([
     ["the file: not an object", "[]"],
+    ["the file: not an object", "null"],
+    ["the file: not an object", "1"],
     ["admins is missing", "{}"],
     ["a member is unknown", '{"admins":[],"extra":1}'],
     ["admins: not a list", '{"admins":{}}'],
@@ -43,11 +45,14 @@ describe("an entry", () => {
     ["admins[0]: name is missing", admins({ hash, scopes: ["watch"] })],
     ["admins[0].name", admins({ name: "a b", hash, scopes: ["watch"] })],
     ["admins[0].name", admins({ name: "a".repeat(65), hash, scopes: ["watch"] })],
+    ["admins[0].name", admins({ name: 7, hash, scopes: ["watch"] })],
     ["either hash or certificate", admins({ name: "a", scopes: ["watch"] })],
     ["either hash or certificate", admins({ name: "a", hash, certificate: "c", scopes: ["watch"] })],
     ["admins[0].hash", admins({ name: "a", hash: TOKEN, scopes: ["watch"] })],
     ["admins[0].hash", admins({ name: "a", hash: `${hash}0`, scopes: ["watch"] })],
+    ["admins[0].hash", admins({ name: "a", hash: [hash], scopes: ["watch"] })],
     ["admins[0].certificate", admins({ name: "a", certificate: "", scopes: ["watch"] })],
+    ["admins[0].certificate", admins({ name: "a", certificate: "c".repeat(256), scopes: ["watch"] })],
     ["admins[0].certificate", admins({ name: "a", certificate: 1, scopes: ["watch"] })],
     ["admins[0].scopes", admins({ name: "a", hash, scopes: [] })],
     ["admins[0].scopes", admins({ name: "a", hash, scopes: "watch" })],
@@ -59,6 +64,12 @@ describe("an entry", () => {
     expect(() => parseAdminEntries(text)).toThrow(fault);
     expect(() => parseAdminEntries(text)).not.toThrow(TOKEN);
   });
+
+  test("may have a certificate's name of 255 characters", () => {
+    const certificate = "c".repeat(255);
+    const [only] = parseAdminEntries(admins({ name: "a", certificate, scopes: ["watch"] }));
+    expect(only?.credential).toEqual({ certificate });
+  });
 });
 
 test("a name may have two tokens, so that they can be rotated; full tokens have every scope", async () => {
@@ -67,6 +78,27 @@ test("a name may have two tokens, so that they can be rotated; full tokens have 
   expect(access.byToken(TOKEN)?.name).toBe("gateway");
   expect(access.byToken("next-".repeat(8))?.name).toBe("gateway");
   expect(access.byToken("full-".repeat(8))).toMatchObject({ name: "ADMIN_TOKENS[0]", scopes: new Set(SCOPES) });
+});
+
+test("without a file, the full tokens are all there is", async () => {
+  const access = await loadAdminAccess([{ name: "own", token: TOKEN }], undefined);
+  const admin = access.byToken(TOKEN);
+  expect(admin).toMatchObject({ name: "own", scopes: new Set(SCOPES) });
+  expect(access.byToken("other")).toBeUndefined();
+  expect(access.byCertificate(["own"])).toBeUndefined();
+  expect([access.grants("own", "watch"), access.grants("other", "watch")]).toEqual([true, false]);
+  access.watch({ onChange: () => {}, onRefusal: () => {} })();
+});
+
+test("a name holds and is granted what one of its entries has", async () => {
+  writeFileSync(path, admins(entry(TOKEN), { ...entry("next-".repeat(8)), scopes: ["introspect"] }, entry("c", "c")));
+  const access = await loadAdminAccess([], path);
+  const granted = (["watch", "introspect", "metrics"] as const).map((scope) => access.grants("gateway", scope));
+  expect(granted).toEqual([true, true, false]);
+  expect(access.grants("c", "introspect")).toBe(false);
+  const admin = access.byToken(TOKEN);
+  if (admin === undefined) throw new Error("the token is not known");
+  expect([access.holds(admin), access.holds({ ...admin })]).toEqual([true, false]);
 });
 
 test("the first entry that has one of a certificate's names counts, and a token is no name", async () => {

@@ -294,6 +294,9 @@ describe("the key of a registration", () => {
     expect(keyFromBytes(Uint8Array.of(...bytes, 0))).toBeUndefined();
     expect(keyFromBytes(bytes.slice(1))).toBeUndefined();
     for (const length of [0, 32, 63, 64, 65, 294]) expect(keyFromBytes(new Uint8Array(length))).toBeUndefined();
+    const proof = await proofOf(devices.RS256);
+    const key: DeviceKey = { algorithm: "RS256", bytes: new Uint8Array(294), thumbprint: new Uint8Array(32) };
+    expect(() => verifyDeviceProof(proof, { kind: "renewal", key })).toThrow("device key cannot be imported");
     const other = createPublicKey({ key: devices.ES256.jwk as never, format: "jwk" });
     expect(keyFromBytes(other.export({ format: "der", type: "spki" }))).toBeUndefined();
   });

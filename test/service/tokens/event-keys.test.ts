@@ -1,7 +1,15 @@
 import { generateKeyPairSync } from "node:crypto";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { calculateJwkThumbprint, createLocalJWKSet, type JWK, jwtVerify } from "jose";
-import { describe, expect, test } from "vitest";
-import { type EventKeys, EventKeysFault, parseEventKeys } from "../../../src/service/tokens/event-keys.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  type EventKeys,
+  EventKeysFault,
+  loadEventKeys,
+  parseEventKeys,
+} from "../../../src/service/tokens/event-keys.ts";
 import { pemOf } from "../../support/rsa-key.ts";
 
 const [first, second] = [pemOf("pkcs8"), pemOf("pkcs1")];
@@ -30,6 +38,22 @@ test("all keys are published: without their secrets, by their thumbprints", asyn
 
 const NOT_ACCEPTED = "holds a key that is not RSA of 2048 to 4096 bits with the exponent 65537";
 
+test("four keys are accepted", () => {
+  expect(parseEventKeys([first, second, pemOf("pkcs8"), pemOf("pkcs8")].join("")).jwks).toHaveLength(4);
+});
+
+test("a file is read if no other user can read it", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "event-keys-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, "events.pem");
+  writeFileSync(path, first, { mode: 0o600 });
+  for (const reader of ["service", "operator"] as const) {
+    expect((await loadEventKeys(path, reader)).current.jwks).toEqual(parseEventKeys(first).jwks);
+  }
+  chmodSync(path, 0o644);
+  await expect(loadEventKeys(path)).rejects.toThrow(/chmod 600/);
+});
+
 describe("a file is refused without a word of what is in it", () => {
   const encrypted = generateKeyPairSync("rsa", {
     modulusLength: 2048,
@@ -37,6 +61,7 @@ describe("a file is refused without a word of what is in it", () => {
     privateKeyEncoding: { type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "x" },
   });
   const elliptic = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  const pss = generateKeyPairSync("rsa-pss", { modulusLength: 2048 }).privateKey;
   test.each([
     ["nothing", "", "holds no private key in PEM"],
     ["a public key", encrypted.publicKey, "holds no private key in PEM"],
@@ -45,6 +70,7 @@ describe("a file is refused without a word of what is in it", () => {
     ["a short key", pemOf("pkcs8", 1024), NOT_ACCEPTED],
     ["a key with the exponent 3", pemOf("pkcs8", 2048, 3), NOT_ACCEPTED],
     ["a key of ES256", first + elliptic.export({ type: "pkcs8", format: "pem" }), NOT_ACCEPTED],
+    ["a key of RSA-PSS", pss.export({ type: "pkcs8", format: "pem" }).toString(), NOT_ACCEPTED],
     ["a key twice", first + first, "holds a key twice"],
     ["too many keys", first.repeat(5), "holds more than 4 keys"],
   ])("%s", (_, pem, message) => {

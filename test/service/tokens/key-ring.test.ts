@@ -48,6 +48,7 @@ describe("a ring on first start", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700);
     expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
+    expect(ring.isLost()).toBe(false);
     expect(
       (await loadOrCreateKeyRing(path, { alg: "ES256", now: NOW, hasSessions: () => false })).current.signing.kid,
     ).toBe(ring.current.signing.kid);
@@ -65,6 +66,30 @@ describe("a ring on first start", () => {
     const kids = new Set((await Promise.all(rings)).map(String));
     expect([...kids]).toEqual([expect.stringMatching(/^[\w-]{43} \d+\n$/)]);
     expect(readdirSync(join(path, ".."))).toEqual(["keys.json"]);
+  });
+
+  test("is not made if the store has sessions, which were made with the ring that is gone", async () => {
+    const path = join(somewhere(), "keys.json");
+    await expect(loadOrCreateKeyRing(path, { alg: "ES256", now: NOW, hasSessions: () => true })).rejects.toThrow(
+      `key ring ${path}: the file is gone, and the sessions in the store are of no use without it`,
+    );
+    expect(readdirSync(join(path, ".."))).toEqual([]);
+  });
+
+  test("is the one that another process made in the meantime, and it is refused if it is broken", async () => {
+    const path = join(somewhere(), "keys.json");
+    const meanwhile = (text: string) => ({
+      ...({ alg: "ES256", now: NOW } as const),
+      hasSessions: () => {
+        writeFileSync(path, text, { mode: 0o600 });
+        return true;
+      },
+    });
+    await expect(loadOrCreateKeyRing(path, meanwhile("{"))).rejects.toThrow(`key ring ${path}: not JSON`);
+    rmSync(path);
+    const ring = generateRing("ES256", NOW);
+    const loaded = await loadOrCreateKeyRing(path, meanwhile(writeRing(ring)));
+    expect(loaded.current.signing.kid).toBe(ring.signing[0]?.kid);
   });
 
   test("is not made where one must exist", async () => {
@@ -88,6 +113,7 @@ describe("a ring on first start", () => {
       `key ring ${path}: not JSON`,
     );
     expect(await createRingFile(path, generateRing("ES256", NOW))).toBe(false);
+    await expect(readRing(path)).rejects.toThrow(`key ring ${path}: not JSON`);
   });
 });
 

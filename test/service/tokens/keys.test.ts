@@ -52,5 +52,8 @@ describe("a ring is refused", () => {
     const [one, other] = [signingKey("signing"), signingKey("signing")];
     const mixed = { ...one, jwk: { ...one.jwk, d: other.jwk?.d } } as RingKey;
     expect(() => readyKeys({ signing: [mixed], mac })).toThrow("not a working pair");
+    const [ed, otherEd] = [generateSigningKey("EdDSA", NOW), generateSigningKey("EdDSA", NOW)];
+    const halves: RingKey = { ...ed, state: "signing", jwk: { ...ed.jwk, kty: "OKP", x: otherEd.jwk?.x ?? "" } };
+    expect(() => readyKeys({ signing: [halves], mac })).toThrow("not a working pair");
   });
 });

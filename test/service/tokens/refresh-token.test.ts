@@ -6,7 +6,7 @@ import type { RefreshToken } from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { generateMacKey } from "../../../src/service/tokens/generate-key.ts";
 import { readyKeys } from "../../../src/service/tokens/keys.ts";
-import { createRandom, systemEntropy } from "../../../src/service/tokens/random.ts";
+import { createRandom, sessionIdFrom, systemEntropy } from "../../../src/service/tokens/random.ts";
 import { createMac, createRefreshTokens, decodeRefreshToken } from "../../../src/service/tokens/refresh-token.ts";
 import { NOW, SID, someKeys } from "../../support/tokens.ts";
 
@@ -198,6 +198,16 @@ describe("randomness", () => {
         expect(random.sessionId(subject)).not.toBe(sid);
       }),
     );
+  });
+
+  test("makes the same id of the same text, in the partition of its subject", () => {
+    const [id, byText, bySubject] = [sessionIdFrom("a", "1"), sessionIdFrom("a", "2"), sessionIdFrom("b", "1")];
+    expect(parseSessionId(id)).toBe(id);
+    expect(sessionIdFrom("a", "1")).toBe(id);
+    expect(new Set([id, byText, bySubject].map((each) => each.slice(2))).size).toBe(3);
+    for (const each of [id, byText]) {
+      expect(Buffer.from(each, "base64url")[0]).toBe(hash("sha256", "a", "buffer")[0]);
+    }
   });
 
   test("never hands out the same bytes twice, over many pages of the pool", () => {

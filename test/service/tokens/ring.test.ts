@@ -128,6 +128,7 @@ describe("a broken ring is refused with one error that names the fault and no se
     ["the exponent 1", withRsa(2048, { e: "AQ" }), /signing\[0\]\.jwk\.e: must be AQAB/],
     ["the exponent 3", withRsa(2048, { e: "Aw" }), /signing\[0\]\.jwk\.e: must be AQAB/],
     ["halves of two RSA pairs", withRsa(2048, { n: generateSigningKey("RS256", NOW).jwk?.n }), /not a working pair/],
+    ["an RSA factor that is no number", withRsa(2048, { q: "A=" }), /signing\[0\]\.jwk\.q: not a number in base64url/],
     ["an RSA key without a factor", withRsa(2048, { q: undefined }), /signing\[0\]\.jwk: q is missing/],
     ["halves of two pairs", changed(["signing", 0, "jwk", "d"], other.signing[0]?.jwk?.d), /not a working pair/],
     ["halves of two Edwards pairs", mixed, /not a working pair/],

@@ -157,8 +157,7 @@ export class Admission {
    */
   #storeIsLate(): boolean {
     if (this.#silent || this.#lastWaitTurns >= this.#maxStoreTurns) return true;
-    const { number } = this.#turn;
-    const oldest = this.#waiting === 0 ? number : (this.#turns[0]?.number ?? number);
-    return number - Math.max(oldest, this.#lastReplyTurn) >= this.#maxStoreTurns;
+    const [oldest = this.#turn] = this.#turns;
+    return this.#turn.number - Math.max(oldest.number, this.#lastReplyTurn) >= this.#maxStoreTurns;
   }
 }
