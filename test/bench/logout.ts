@@ -37,6 +37,9 @@ const [ISSUER, AUDIENCE] = ["https://auth.example", "https://api.example"];
 /** The first rounds, in which processes start and code is compiled, are not counted. */
 const WARM_UP_ROUNDS = 20;
 
+/** How long the logouts beside are measured alone, without watchers, in ms. */
+const ALONE_MS = 5_000;
+
 const nowMs = () => performance.timeOrigin + performance.now();
 
 if (process.argv[2] === "verify") verify();
@@ -111,6 +114,11 @@ async function measure(): Promise<void> {
   const [service, ...others] = await startInstances(Number(values.instances), env);
   const instances = [service, ...others];
   const cpuUsed = () => instances.reduce((sum, { pid }) => sum + (cpuTime(pid) ?? Number.NaN), 0);
+  /** Returns a function that returns the CPU time of all instances since this call, in percent of a core. */
+  const measureCore = () => {
+    const [cpuBefore, startedAt] = [cpuUsed(), nowMs()];
+    return () => ((100_000 * (cpuUsed() - cpuBefore)) / (nowMs() - startedAt)).toFixed(0);
+  };
   const { issuer } = provider;
   const endUpstream = async ({ subject: sub }: LoggedIn) => {
     const response = await sendLogout(service, await provider.sign({ sub }));
@@ -137,9 +145,9 @@ async function measure(): Promise<void> {
     const watchers = await startWatchers(urls, adminToken, Number(values.watchers ?? 1));
     const [delays, beyond]: [number[], number[]] = [[], []];
     const stopBeside = startBeside(service, Number(values.beside));
-    let [cpuBefore, startedAt] = [0, 0];
+    let core = measureCore();
     for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
-      if (round === 0) [cpuBefore, startedAt] = [cpuUsed(), nowMs()];
+      if (round === 0) core = measureCore();
       // The service may just be closing the idle connection of the previous round.
       const subject = somebody();
       const login = { subject, ...(values.upstream && { upstream: { issuer, subject } }) };
@@ -155,14 +163,17 @@ async function measure(): Promise<void> {
       delays.push(...(followers.length === 0 ? arrivedAt : times).map((time) => time - acknowledgedAt));
       beyond.push(...times.map((time) => time - Math.max(...arrivedAt)));
     }
-    const core = (cpuUsed() - cpuBefore) / ((nowMs() - startedAt) / 1000);
-    const beside = await stopBeside();
+    const used = core();
     for (const follower of [...followers, watchers]) follower.stop();
+    core = measureCore();
+    await sleep(ALONE_MS);
+    const usedAlone = core();
+    const beside = await stopBeside();
     const load = loadavg()[0]?.toFixed(1);
     console.log(`${name}: ${rounds} ${what}, ${beside} logouts/s beside (load ${load})`);
     console.log(`  after the acknowledgement: ${sharesOf(delays)}`);
     if (followers.length > 0) console.log(`  after a plain reader of the feed: ${sharesOf(beyond)}`);
-    console.log(`  the service uses ${(core * 100).toFixed(0)} % of a core`);
+    console.log(`  the service uses ${used} % of a core, ${usedAlone} % with the logouts beside alone`);
   }
   process.exit(0);
 }

@@ -71,8 +71,9 @@ export function scopeOf({ parent, localName }: DescMethod): Scope | undefined {
 }
 
 export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
+  if (may(scope)) return true;
   const wider = INCLUDED_IN[scope];
-  return may(scope) || (wider !== undefined && may(wider));
+  return wider !== undefined && may(wider);
 }
 
 /** Returns whether an RPC is an endpoint of SSF, which receivers of other organisations call. */

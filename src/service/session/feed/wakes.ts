@@ -3,12 +3,12 @@ import type { Clock } from "../ports.ts";
 /** How many watchers are woken in one turn of the event loop. Requests are served between two turns. */
 const WATCHERS_PER_TURN = 50;
 /** The longest pause, in ms, between waking all watchers of the feed and waking them again for new revocations. */
-const MAX_PAUSE_MS = 25;
+const MAX_PAUSE_MS = 40;
 /**
  * After all watchers were woken, the pause is this many times as long as the processor time that waking them took. So waking takes a
- * quarter of a busy process's time; more if waking all watchers takes over 8 ms, because the pause is limited.
+ * fifth of a busy process's time; more if waking all watchers takes over 8 ms, because the pause is limited.
  */
-const PAUSE_PER_COST = 3;
+const PAUSE_PER_COST = 4;
 /** The shortest pause between two times of waking all watchers, in ms: the resolution of Node's timers. A shorter pause is skipped. */
 const MIN_PAUSE_MS = 1;
 
