@@ -38,28 +38,26 @@ const SHARED = [
   "test/service/server/**/!(overload).test.ts",
 ];
 
-/** Tests of what the Redis store and the command `doctor` need from a Redis server. They run on Redis and again on Valkey. */
+/**
+ * Tests of what the Redis store and the command `doctor` need from a Redis server. They run on Redis, and again on Valkey: those that show
+ * each command and script always, the others in a long form (`npm run test:valkey`).
+ */
 const ON_VALKEY = [
   ...[
-    "contract",
-    "cluster-f",
-    "memory",
-    "permissions",
-    "replicas",
-    "rotate-script",
-    "schema",
-    "sentinel",
-    "tls",
-    "unfit",
-  ].map((name) => `test/service/store/redis/${name}*.test.ts`),
-  "test/service/cli/doctor/*.test.ts",
+    ...["contract", "rotate-script", "schema", "unfit"],
+    ...(process.env.VALKEY === "long"
+      ? ["contract-cluster", "cluster-f*", "memory", "permissions", "replicas", "sentinel", "tls-*"]
+      : []),
+  ].map((name) => `test/service/store/redis/${name}.test.ts`),
+  ...(process.env.VALKEY === "long" ? ["test/service/cli/doctor/*.test.ts"] : []),
   "test/service/cli/redis-acl.test.ts",
 ];
 
 /**
- * Modules that prepare a run: one collects what the services under test emit, to search it for credentials; the other bundles the program.
+ * Modules that prepare a run: one collects what the services under test emit, to search it for credentials; one bundles the program; one
+ * makes the directory in which tests build the packages.
  */
-const globalSetup = ["test/support/emissions/collect.ts", "test/support/bundle.ts"];
+const globalSetup = ["test/support/emissions/collect.ts", "test/support/bundle.ts", "test/support/packages.ts"];
 
 export default defineConfig({
   test: {

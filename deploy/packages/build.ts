@@ -273,9 +273,17 @@ function bundleLibraries(directory: string, out: string): void {
   }
 }
 
-/** Builds all packages, or the named ones, into directories of their names. The packages on which they depend are built first. */
-export function buildPackages(folders: readonly string[] = packageNames(), out = OUT): void {
-  for (const folder of new Set([...LIBRARIES.values(), ...folders])) build(folder, out);
+/**
+ * Builds all packages, or the named ones, into directories of their names. The packages on which they depend are built first.
+ *
+ * @param isBuilt whether a package is there already, and is not built again. Default: none is
+ */
+export function buildPackages(
+  folders: readonly string[] = packageNames(),
+  out = OUT,
+  isBuilt: (folder: string) => boolean = () => false,
+): void {
+  for (const folder of new Set([...LIBRARIES.values(), ...folders])) if (!isBuilt(folder)) build(folder, out);
 }
 
 if (import.meta.main) {

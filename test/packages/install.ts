@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { packageNames, readManifest } from "../../deploy/packages/build.ts";
+import { builtPackages, packed } from "../support/packages.ts";
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -64,32 +65,25 @@ message Book { string name = 1; int32 page = 2; }
 };
 
 /**
- * Packs built packages, unpacks them and links the dependencies and peers that they declare, and no other package. `alsoLinked` are the
- * consumer's own dependencies. `built` is the directory that contains the built packages. `own` is a `node_modules` with the versions that
- * the consumer has; the packages that are not there are those of this repository.
+ * Unpacks packages and links the dependencies and peers that they declare, and no other package. `alsoLinked` are the consumer's own
+ * dependencies. `own` is a `node_modules` with the versions that the consumer has; the packages that are not there are those of this
+ * repository.
  */
 export async function installPacked(
   folders: string | readonly string[],
   alsoLinked: readonly string[] = [],
-  built = "dist/packages",
   own = MODULES,
 ): Promise<Directory> {
   const path = await mkdtemp(join(tmpdir(), "packed-"));
   await mkdir(join(path, "node_modules/.bin"), { recursive: true });
-  const { stdout } = await run(
-    "npm",
-    ["pack", "--json", "--pack-destination", path, ...[folders].flat().map((folder) => `./${folder}`)],
-    { cwd: join(ROOT, built) },
-  );
+  const built = await builtPackages([folders].flat());
   const linked: string[] = [];
-  for (const [, filename = ""] of stdout.matchAll(/"filename": "([^"]+)"/g)) {
-    linked.push(...(await unpack(path, filename)));
-  }
+  for (const folder of [folders].flat()) linked.push(...(await unpack(path, packed(folder))));
   for (const name of [...linked, ...alsoLinked]) {
     await mkdir(dirname(join(path, "node_modules", name)), { recursive: true });
     const folder = OWN.get(name);
     const modules = existsSync(join(own, name)) ? own : MODULES;
-    const target = folder === undefined ? join(modules, name) : join(ROOT, built, folder);
+    const target = folder === undefined ? join(modules, name) : join(built, folder);
     await symlink(target, join(path, "node_modules", name)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
     });
@@ -109,8 +103,8 @@ export async function installPacked(
 }
 
 /** Unpacks a package below a directory. Returns the names of the dependencies that are not in the package. */
-async function unpack(path: string, filename: string): Promise<readonly string[]> {
-  await run("tar", ["xzf", join(path, filename), "-C", path]);
+async function unpack(path: string, file: string): Promise<readonly string[]> {
+  await run("tar", ["xzf", file, "-C", path]);
   const manifest = JSON.parse(await readFile(join(path, "package/package.json"), "utf8")) as PackageJson;
   const installed = join(path, "node_modules", manifest.name);
   await mkdir(dirname(installed), { recursive: true });
@@ -124,8 +118,8 @@ async function unpack(path: string, filename: string): Promise<readonly string[]
   return [...Object.keys(dependencies).filter((name) => !bundleDependencies.includes(name)), ...peers];
 }
 
-/** Returns the compiler settings of a consumer. They are strict, and check the declarations of packages, too. */
-export const tsconfig = (include: readonly string[]): string =>
+/** Returns the compiler settings of a consumer. Declarations of packages are only checked if asked for, since that takes most of the time. */
+export const tsconfig = (include: readonly string[], skipLibCheck = true): string =>
   JSON.stringify({
     compilerOptions: {
       module: "nodenext",
@@ -135,6 +129,7 @@ export const tsconfig = (include: readonly string[]): string =>
       types: ["node"],
       strict: true,
       exactOptionalPropertyTypes: true,
+      skipLibCheck,
       outDir: "out",
       rootDir: ".",
     },

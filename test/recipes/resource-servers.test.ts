@@ -4,7 +4,6 @@ import { cp } from "node:fs/promises";
 import { connect } from "node:http2";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildPackages } from "../../deploy/packages/build.ts";
 import { type Directory, installPacked } from "../packages/install.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
@@ -13,8 +12,6 @@ import { bearer, logIn } from "../support/sessions.ts";
 import { until } from "../support/until.ts";
 
 const EXAMPLES = ["express", "fastify", "connect"];
-/** This test has its own output directory, because another test may build all packages at the same time. */
-const BUILT = "dist/recipes";
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";
 
@@ -24,9 +21,8 @@ const SETUP_TIMEOUT_MS = 300_000;
 let service: Service;
 let directory: Directory;
 beforeAll(async () => {
-  buildPackages(["verifier"], join(process.cwd(), BUILT));
   const linked = ["@types/node", "undici-types", "express", "@types/express", "fastify"];
-  directory = await installPacked("verifier", linked, BUILT);
+  directory = await installPacked("verifier", linked);
   for (const name of EXAMPLES) await cp(join("examples", name), join(directory.path, name), { recursive: true });
   const { compilerOptions } = JSON.parse(readFileSync("examples/express/tsconfig.json", "utf8"));
   await directory.write({

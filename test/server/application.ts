@@ -3,8 +3,8 @@ import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { buildPackages } from "../../deploy/packages/build.ts";
 import { freePort } from "../support/free-port.ts";
+import { builtPackages } from "../support/packages.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
 
 const FRAMEWORKS = join(import.meta.dirname, "../frameworks");
@@ -28,8 +28,8 @@ export type FrameworkName = keyof typeof FRAMEWORK;
 
 export type Built = { readonly framework: FrameworkName; readonly path: string; remove(): void };
 
-/** The folders with packages that this process has built. */
-const packed = new Set<string>();
+/** The packages that an application has, by their folders, which are also their names. */
+const PACKAGES = ["server", "verifier", "browser"];
 
 /**
  * Builds an application below `test/frameworks`, where its bundler finds the framework.
@@ -41,21 +41,14 @@ export async function buildApplication(
   env: Readonly<Record<string, string>> = {},
   source = `examples/${framework}`,
 ): Promise<Built> {
-  const packages = join(process.cwd(), `dist/${framework}`);
-  if (!packed.has(packages)) buildPackages(["server", "verifier", "browser"], packages);
-  packed.add(packages);
+  const packages = await builtPackages(PACKAGES);
   mkdirSync(join(FRAMEWORKS, "out"), { recursive: true });
   const path = mkdtempSync(join(FRAMEWORKS, `out/${framework}-`));
   cpSync(source, path, { recursive: true });
   if (source.startsWith("examples/"))
     cpSync(join(import.meta.dirname, "fixtures", framework), path, { recursive: true });
-  for (const [folder, name] of [
-    ["server", "server"],
-    ["verifier", "verifier"],
-    ["browser", "browser"],
-  ] as const) {
-    cpSync(join(packages, folder), join(path, "node_modules/@session-service", name), { recursive: true });
-  }
+  for (const name of PACKAGES)
+    cpSync(join(packages, name), join(path, "node_modules/@session-service", name), { recursive: true });
   await run(process.execPath, [...FRAMEWORK[framework].build], { cwd: path, env: { ...process.env, ...ENV, ...env } });
   return { framework, path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }

@@ -3,8 +3,8 @@ import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { buildPackages } from "../../../deploy/packages/build.ts";
 import { freePort } from "../../support/free-port.ts";
+import { builtPackages } from "../../support/packages.ts";
 import { startProgram, whileRunning } from "../../support/processes.ts";
 import type { Running } from "./frameworks.ts";
 
@@ -17,8 +17,7 @@ export async function next(): Promise<Running> {
   mkdirSync(join(FRAMEWORKS, "out"), { recursive: true });
   // The bundler finds Next.js only in a folder above.
   const path = mkdtempSync(join(FRAMEWORKS, "out/routes-"));
-  const packages = join(path, "packages");
-  buildPackages(["connect-http-routes"], packages);
+  const packages = await builtPackages(["connect-http-routes"]);
   cpSync(join(HERE, "next"), path, { recursive: true });
   cpSync(join(packages, "connect-http-routes"), join(path, "node_modules/connect-http-routes"), { recursive: true });
   cpSync(join(HERE, "../gen"), join(path, "gen"), { recursive: true });
