@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type CDPSession, chromium } from "playwright-core";
+import { type BrowserContext, type CDPSession, chromium } from "playwright-core";
 import { patient } from "../../support/browser-context.ts";
 import { scratch } from "../../support/service.ts";
 
@@ -56,6 +56,16 @@ function ordinaryProfile(): string {
   return directory;
 }
 
+/** Closes all tabs and removes what sites have stored. It does that without a new start of the browser, which takes seconds of CPU time. */
+async function empty(context: BrowserContext): Promise<void> {
+  // The browser ends with its last tab.
+  const blank = await context.newPage();
+  for (const page of context.pages()) if (page !== blank) await page.close();
+  const devtools = await context.newCDPSession(blank);
+  await devtools.send("Storage.clearDataForOrigin", { origin: "*", storageTypes: "all" });
+  await context.clearCookies();
+}
+
 /** @param profile `private`: tabs are in a private window, whose cookie rules are stricter */
 export async function startChromium(
   authority: string,
@@ -87,6 +97,7 @@ export async function startChromium(
     },
     setOffline: (offline) => context.setOffline(offline),
     async reset() {
+      if (browser === undefined) return empty(context);
       await context.close();
       context = await newContext();
     },

@@ -77,7 +77,9 @@ export async function startWebKit(): Promise<Engine> {
       return await openSession(driver);
     }
   };
-  let session = await start();
+  // Each session is a browser, so the next one is only started when it is needed.
+  let session: Promise<string> | undefined = start();
+  await session;
   // Only one window can have the focus, so the commands to all windows wait for each other.
   let queue: Promise<unknown> = Promise.resolve();
   const inTurn = <T>(step: () => Promise<T>): Promise<T> => {
@@ -85,17 +87,24 @@ export async function startWebKit(): Promise<Engine> {
     queue = result.catch(() => {});
     return result;
   };
-  const endSession = () => driver.call("DELETE", session, undefined, AbortSignal.timeout(SESSION_LIMIT_MS));
+  async function endSession(): Promise<void> {
+    const ended = await session;
+    session = undefined;
+    if (ended === undefined) return;
+    await driver.call("DELETE", ended, undefined, AbortSignal.timeout(SESSION_LIMIT_MS)).catch(() => {});
+  }
   return {
     open: async (url) => {
+      session ??= start();
+      const own = await session;
       const handle = await inTurn(async () => {
-        const { handle } = (await driver.call("POST", `${session}/window/new`, { type: "tab" })) as { handle: string };
+        const { handle } = (await driver.call("POST", `${own}/window/new`, { type: "tab" })) as { handle: string };
         return handle;
       });
       const command = <T>(method: string, path: string, body?: unknown) =>
         inTurn(async () => {
-          await driver.call("POST", `${session}/window`, { handle });
-          return (await driver.call(method, session + path, body)) as T;
+          await driver.call("POST", `${own}/window`, { handle });
+          return (await driver.call(method, own + path, body)) as T;
         });
       const tab: Tab = {
         goto: (next) => command("POST", "/url", { url: next }),
@@ -106,12 +115,9 @@ export async function startWebKit(): Promise<Engine> {
       await tab.goto(url);
       return tab;
     },
-    async reset() {
-      await endSession().catch(() => {});
-      session = await start();
-    },
+    reset: endSession,
     async close() {
-      await endSession().catch(() => {});
+      await endSession();
       await driver.stop();
     },
   };
