@@ -17,6 +17,8 @@ import { COOKIES } from "./world.ts";
 
 const IS_LONG = process.env.PROOF === "long";
 const [TABS, NAVIGATIONS, OUTAGE_MS] = IS_LONG ? [20, 1_000, 60_000] : [5, 60, 0];
+/** The life of access tokens. The kit renews them 10 s before their expiry, so the short form rotates every two seconds. */
+const TOKEN_TTL = IS_LONG ? "15s" : "12s";
 /** How many tokens must expire while the tabs navigate, however fast the machine is. */
 const ROTATIONS = 3;
 const REUSE_INTERVAL_MS = 10_000;
@@ -85,7 +87,7 @@ export function navigations(parts: () => { readonly built: Built; readonly brows
         REDIS_URL: redis.url,
         ADMIN_TOKENS: "a".repeat(40),
         COOKIE_SECURE: "false",
-        ACCESS_TOKEN_TTL: "15s",
+        ACCESS_TOKEN_TTL: TOKEN_TTL,
         ISSUER: "https://auth.example",
       });
       behind = await startRelay(service.publicUrl);
