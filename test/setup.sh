@@ -54,15 +54,9 @@ install_packages() {
   rm -r "$sources"
 }
 
-if [ -n "$missing" ]; then
-  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    echo "the tests need these packages of Debian, or what your system has in their place: install$missing and run this again" >&2
-    exit 1
-  fi
-  echo "installing for the tests, from Debian:$missing" >&2
-  # shellcheck disable=SC2086
-  install_packages $missing
-  sh test/toolchain/install.sh
+if [ -n "$missing" ] && { [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; }; then
+  echo "the tests need these packages of Debian, or what your system has in their place: install$missing and run this again" >&2
+  exit 1
 fi
 
 # Installs the packages of test/$1 with further options of npm. Prints nothing if they are installed.
@@ -75,7 +69,7 @@ install_npm() {
   cp "$directory/package-lock.json" "$directory/node_modules/.installed"
 }
 
-# The installations run at the same time, because each keeps little more than one core busy.
+# The installations run at the same time, because each keeps little more than one core busy. Debian's begins when these have begun.
 pids=""
 # The oldest Node that the published packages promise to run on.
 install_npm oldest-node & pids="$pids $!"
@@ -92,6 +86,14 @@ install_npm receivers --ignore-scripts & pids="$pids $!"
 install_npm migration --ignore-scripts --legacy-peer-deps & pids="$pids $!"
 # The runtimes other than Node and browsers. Their install scripts would only link the program of the platform.
 install_npm runtimes --ignore-scripts & pids="$pids $!"
+
+if [ -n "$missing" ]; then
+  echo "installing for the tests, from Debian:$missing" >&2
+  # shellcheck disable=SC2086
+  install_packages $missing
+  sh test/toolchain/install.sh
+fi
+# It uses unzip.
 sh test/tools/install.sh & pids="$pids $!"
 
 failed=0
