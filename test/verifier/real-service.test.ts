@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { expect, onTestFinished, test } from "vitest";
-import { createVerifier, type Verifier, type VerifierOptions } from "../../src/verifier/index.ts";
+import { createVerifier, type Verifier, type VerifierEvent, type VerifierOptions } from "../../src/verifier/index.ts";
 import { median } from "../support/median.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
@@ -136,4 +136,35 @@ test("an emergency revocation of the signing key reaches verifiers through the f
   const after = await logIn(service);
   expect(decodeProtectedHeader(after.accessToken).kid).not.toBe(kid);
   expect(await verdictOf(verifier, after.accessToken)).toBe("ok");
+});
+
+test("a wrong issuer, audience or key set is reported with what was expected and received", async () => {
+  const [service, another] = [await start(), await start()];
+  const { accessToken } = await logIn(service);
+  const refusalWith = async (options: Partial<VerifierOptions>) => {
+    const events: VerifierEvent[] = [];
+    const verifier = await follow(service, { report: (event) => void events.push(event), ...options });
+    await verifier.verify(accessToken);
+    return { refused: events.filter(({ event }) => event === "token_refused"), state: verifier.state() };
+  };
+  const wrongIssuer = { count: 1, expected: { iss: "https://wrong.example" }, received: { iss: ISSUER } };
+  const byIssuer = await refusalWith({ issuer: "https://wrong.example" });
+  expect(byIssuer.refused).toEqual([{ event: "token_refused", reason: "wrong_issuer", ...wrongIssuer }]);
+  expect(byIssuer.state.refusals).toEqual({ wrong_issuer: wrongIssuer });
+  const byAudience = await refusalWith({ audience: ["https://a.example", "https://b.example"] });
+  expect(byAudience.refused).toEqual([
+    {
+      ...{ event: "token_refused", reason: "wrong_audience", count: 1 },
+      expected: { aud: "https://a.example, https://b.example" },
+      received: { aud: AUDIENCE },
+    },
+  ]);
+  const byKeys = await refusalWith({ jwksUrl: `${another.publicUrl}/.well-known/jwks.json` });
+  expect(byKeys.refused).toEqual([
+    {
+      ...{ event: "token_refused", reason: "unknown_key", count: 1 },
+      expected: { kid: [...byKeys.state.kids].sort().join(", "), iss: ISSUER },
+      received: { kid: JSON.parse(atob(accessToken.split(".")[0] ?? "")).kid, iss: ISSUER },
+    },
+  ]);
 });

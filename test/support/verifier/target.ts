@@ -8,7 +8,10 @@ import { AUDIENCE, ISSUER } from "./issuer.ts";
 
 /** Starts a verifier that trusts the key of `forge.ts`, and records its requests. */
 export async function startTarget() {
-  const server = createServer((_, response) => response.end(JSON.stringify(readyKeys(ring).jwks)));
+  // No connection is kept: on a busy machine, a request may be written to one that the server is just closing.
+  const server = createServer((_, response) =>
+    response.writeHead(200, { connection: "close" }).end(JSON.stringify(readyKeys(ring).jwks)),
+  );
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const jwksUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
