@@ -28,11 +28,11 @@ type Access =
  * @throws TypeError if `isProtected` is given without `isPublic`, as before version 0.3: everything is protected, so it has no effect
  */
 export function createGuard(options: GuardOptions, login?: string) {
-  const { isPublic = () => false, isProtected = () => false } = options;
-  if (options.isProtected && !options.isPublic)
+  const { isPublic, isProtected } = options;
+  if (isProtected && !isPublic)
     throw new TypeError("isProtected needs isPublic: every path is protected that isPublic does not name");
   const isOpen = (path: string) =>
-    (login !== undefined && isLogin(path, login)) || (isPublic(path) && !isProtected(path));
+    (login !== undefined && isLogin(path, login)) || (isPublic?.(path) && !isProtected?.(path));
   /** @param routed the path by which the framework looks for the page, if it says so */
   return (sent: string, routed = sent): Access => {
     if (!isDecodable(sent)) return { access: "unreadable" };

@@ -22,7 +22,11 @@ type RefreshDeps = {
   readonly shareMs: number;
 };
 
-type Body = { readonly data?: { readonly accessToken?: unknown }; readonly error?: { readonly code?: unknown } };
+/** JSON of whoever has responded, such as a proxy: it may be null. */
+type Body = {
+  readonly data?: { readonly accessToken?: unknown } | null;
+  readonly error?: { readonly code?: unknown } | null;
+} | null;
 
 const UNAVAILABLE: Refreshed = { state: "unavailable" };
 
@@ -48,10 +52,12 @@ export async function call(
 
 async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refreshed> {
   const result = await call(deps, "/v1/auth/refresh", requestHeaders);
-  const { headers } = result?.response ?? {};
-  const accessToken = result?.body.data?.accessToken;
-  if (headers && typeof accessToken === "string") return { state: "active", accessToken, headers };
-  return headers && result?.body.error?.code === "E001_AUTH_FAILURE" ? { state: "ended", headers } : UNAVAILABLE;
+  if (result === undefined) return UNAVAILABLE;
+  const { response, body } = result;
+  const { headers } = response;
+  const accessToken = body?.data?.accessToken;
+  if (typeof accessToken === "string") return { state: "active", accessToken, headers };
+  return body?.error?.code === "E001_AUTH_FAILURE" ? { state: "ended", headers } : UNAVAILABLE;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The function that protects pages (the gate), and the headers that the session adds to an application's response. */
 import { expect, test } from "vitest";
-import { addResponseHeaders, createGate } from "../../src/server/gate.ts";
+import { addResponseHeaders, createGate, withResponseHeaders } from "../../src/server/gate.ts";
 import { createServerSessions, perProcess, type ServerSessionsEvent } from "../../src/server/index.ts";
 
 function withHeaders(own: Record<string, string>, setCookies: readonly string[] = []) {
@@ -22,7 +22,15 @@ test("the application decides about caches, unless the response sets a cookie", 
 });
 
 test("the application's own cookies come last", () => {
-  expect(withHeaders({ "set-cookie": "own=1" }, ["a=1"]).getSetCookie()).toEqual(["a=1", "own=1"]);
+  expect(withHeaders({ "set-cookie": "own=1" }, ["a=1", "b=2"]).getSetCookie()).toEqual(["a=1", "b=2", "own=1"]);
+});
+
+test("a response that cannot be copied, as to the handshake of a WebSocket, stays as it is", () => {
+  const responseHeaders = new Headers({ vary: "Cookie" });
+  const authentication = { user: { state: "ended" }, setCookies: [], responseHeaders, forward: new Headers() } as const;
+  const uncopied = Response.error(); // Its status is below 200 as well.
+  expect(withResponseHeaders(uncopied, authentication)).toBe(uncopied);
+  expect(withResponseHeaders(new Response("page"), authentication).headers.get("vary")).toBe("Cookie");
 });
 
 // Requests without cookies have no session, so the kit calls neither the service nor the verifier.
@@ -44,10 +52,27 @@ test.each([
   ["/about%2Fprivate", 303],
   ["/%", 400],
   ["/about/%ff", 400],
+  [`/about/${"%25".repeat(20_000)}`, 400],
 ])("of a stranger, a request for %s: %s", async (url, expected) => {
   const isPublic = (path: string) => path.toLowerCase().startsWith("/about");
   const gate = createGate(sessions, { isPublic, isProtected: (path) => path === "/about/private" });
   expect((await gate(page(url))).response?.status).toBe(expected);
+});
+
+const HTML = { accept: "text/html" };
+const OF_LINK = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" };
+test.each([
+  ["GET", HTML, 303],
+  ["HEAD", HTML, 303],
+  ["POST", HTML, 401],
+  ["GET", { "sec-fetch-mode": "navigate" }, 303],
+  ["GET", OF_LINK, 303],
+  ["GET", { "sec-fetch-mode": "cors" }, 401],
+  ["GET", { accept: "application/json" }, 401],
+])("of a stranger, %s with %j: %i, and a navigation leads to the login and back", async (method, headers, status) => {
+  const { response } = await createGate(sessions)({ method, url: "/a?b", headers: new Headers(headers) });
+  expect(response?.status).toBe(status);
+  expect(response?.headers.get("location")).toBe(status === 303 ? "/login?next=%2Fa%3Fb" : null);
 });
 
 /** Creates a kit, and the events that it reports. */
@@ -72,8 +97,10 @@ test.each([
 ])("an API without pages refuses %j with %i, an error in JSON, and a report", async (request, status, code, found) => {
   const { kit, events } = reporting({ ok: false, reason: "unavailable" });
   const gate = createGate(kit, { login: false, isPublic: (path) => path.startsWith("/open") });
-  const { response } = await gate(request);
+  const { response, authentication } = await gate(request);
   expect([response?.status, await response?.json()]).toMatchObject([status, { error: { code } }]);
+  expect(response?.headers.get("retry-after")).toBe(status === 503 ? "1" : null);
+  expect(authentication).toMatchObject({ user: { state: status === 401 ? "ended" : "unavailable" }, setCookies: [] });
   expect(events).toEqual([{ event: "request_refused", status, method: request.method, ...found }]);
 });
 
@@ -89,7 +116,7 @@ test("an API without pages responds to a navigation as to a script, and may brin
 test("a path in a report is bounded", async () => {
   const { kit, events } = reporting({ ok: false, reason: "expired" });
   await createGate(kit)(call(`/${"a".repeat(5_000)}`));
-  expect(events).toMatchObject([{ path: `/${"a".repeat(199)}` }]);
+  expect(events).toMatchObject([{ path: `/${"a".repeat(199)}`, reading: `/${"a".repeat(199)}` }]);
 });
 
 test("a kit that a function returns is created with the first request, once in a process", async () => {

@@ -8,6 +8,7 @@ const user = { state: "active", claims, accessToken: "a.b.c" } as const;
 const nowMs = IAT * 1000 + 60_000;
 
 test("has the claims and the age of the token, and the token where it is asked for", () => {
+  expect(initialOf(user)).toEqual({ claims, ageMs: 0 });
   expect(initialOf(user, false, nowMs)).toEqual({ claims, ageMs: 60_000 });
   expect(initialOf(user, true, nowMs)).toEqual({ claims, ageMs: 60_000, text: "a.b.c" });
   expect(initialOf(user, false, IAT * 1000 - 5000)?.ageMs).toBe(0);

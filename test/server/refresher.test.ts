@@ -58,6 +58,8 @@ test.each<[string, () => Response, string]>([
   ["401 with another body", () => Response.json({ error: { code: "E002" } }, { status: 401 }), "unavailable"],
   ["a token that is no text", () => Response.json({ data: { accessToken: 7 } }), "unavailable"],
   ["a page of a proxy", () => new Response("<html>", { status: 502 }), "unavailable"],
+  ["null, which is JSON too", () => Response.json(null, { status: 502 }), "unavailable"],
+  ["null in place of an error", () => Response.json({ data: null, error: null }), "unavailable"],
   [
     "no response",
     () => {
@@ -97,4 +99,6 @@ test("a call that has brought a stale token is made again, once for all that hav
   for (const { refreshed } of all) expect(refreshed).toMatchObject({ accessToken: "token 2" });
   expect(await refresh("a", "token 1")).toMatchObject({ refreshed: { accessToken: "token 2" }, isFirst: false });
   expect(calls).toHaveLength(2);
+  state.nowMs += SHARE_MS;
+  expect(await refresh("b", "token 2")).toMatchObject({ refreshed: { accessToken: "token 3" }, isFirst: true });
 });

@@ -1,6 +1,6 @@
 /** A page that asks for its user itself. */
 import { expect, test } from "vitest";
-import { requireUser, SessionError } from "../../src/server/index.ts";
+import { requireUser, SessionError, type User } from "../../src/server/index.ts";
 
 const ACTIVE = { state: "active", claims: { sub: "alice", sid: "s", exp: 1 }, accessToken: "t" } as const;
 
@@ -16,6 +16,19 @@ test.each([
     expect.objectContaining({ state, status, statusCode: status, digest: `session_${state}` }),
   );
   expect(() => requireUser({ state })).toThrow(SessionError);
+});
+
+test("the message says that nobody is signed in, that nothing is known, or that an adapter is missing", () => {
+  const messageOf = (user: User) => {
+    try {
+      return requireUser(user);
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  expect(messageOf({ state: "ended" })).toBe("nobody is signed in");
+  expect(messageOf({ state: "unavailable" })).toBe("the session service cannot be reached");
+  expect(messageOf({ state: "unavailable", reason: "adapter_missing" })).toMatch("adapter did not run");
 });
 
 test("the application refuses in its own way", () => {

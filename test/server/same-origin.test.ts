@@ -44,8 +44,14 @@ test("a listed origin is the application's, however the browser calls it", () =>
   const sibling = request({ ...HOST, "sec-fetch-site": "same-site", origin: "https://shop.example" });
   expect(isSameOrigin(sibling)).toBe(false);
   expect(isSameOrigin(sibling, ["https://shop.example"])).toBe(true);
+  const foreign = request({ ...HOST, "sec-fetch-site": "cross-site", origin: "https://shop.example" });
+  expect([isSameOrigin(foreign), isSameOrigin(foreign, ["https://shop.example"])]).toEqual([false, true]);
   const strange = request({ ...HOST, "sec-fetch-site": "new-value", origin: "https://shop.example" });
   expect(isSameOrigin(strange, ["https://shop.example"])).toBe(false);
+});
+
+test("a request that names no host comes from no page of the application", () => {
+  expect(isSameOrigin(request({ origin: "https://app.example" }))).toBe(false);
 });
 
 test("behind a proxy the host is the one that the browser called", () => {
