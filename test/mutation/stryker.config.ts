@@ -8,18 +8,8 @@ export default {
   testRunner: "vitest",
   vitest: { configFile: "test/mutation/vitest.config.ts", related: false },
   mutate: sources,
-  ignorePatterns: [
-    "/.stryker-tmp",
-    "/dist",
-    "/docs/images",
-    "/examples",
-    "/verifiers",
-    "/deploy",
-    "/test/frameworks",
-    "/test/spring",
-    "/test/receivers",
-  ],
-  concurrency: 1,
+  ignorePatterns: ["/.stryker-tmp", "/dist", "/docs/images", "/examples", "/verifiers", "/deploy", "/test/spring"],
+  concurrency: 2,
   // A mutant of code that runs when a module is loaded would need all tests, which take most of the time.
   ignoreStatic: true,
   // Most texts are names that the compiler checks, and the others are messages to people.

@@ -22,6 +22,7 @@ export default defineConfig({
     // A mutant that makes a test wait for nothing is noticed after this time. A test that is only slow, on a busy machine, is not.
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    env: { EVENT_MS: "5000" },
     isolate: false,
   },
 });
