@@ -13,5 +13,6 @@ export const migrate = migration(async (request) => {
   const headers = { cookie: request.headers.get("cookie") ?? "" };
   const req = { headers, cookies } as unknown as Parameters<typeof getToken>[0]["req"];
   const token = await getToken({ req, secret: AUTH_SECRET, secureCookie: NEXTAUTH_URL.startsWith("https:") });
-  return token?.sub ? { subject: token.sub, claims: { email: token.email ?? null } } : undefined;
+  if (!token?.sub) return undefined;
+  return { subject: token.sub, claims: { email: token.email ?? null }, old_session_id: token.jti as string };
 });

@@ -233,6 +233,25 @@ describe.each(STORES)("on the %s store", (store) => {
     message(await caller.call(logoutByCookie, {}, withCookie(`refresh_token=${successor(migrated)}`)));
     expect(await caller.call(refresh, {}, withCookie(oldCookie(reply)))).toMatchObject(refused);
     expect(await sessionsOf(service, subject)).toEqual([]);
+    const beside = `connect.sid=junk; ${oldCookie({ subject })}`;
+    application.reply(beside, { subject, old_session_id: randomUUID() });
+    expect(await caller.call(refresh, {}, withCookie(beside))).toMatchObject({ ok: true });
+  });
+
+  test.each([
+    ["a second one before it", (cookie: string) => `connect.sid=junk; ${cookie}`],
+    ["a second one after it", (cookie: string) => `${cookie}; connect.sid=junk`],
+    ["one with a prefix", (cookie: string) => `${cookie}; __Secure-connect.sid=junk`],
+    ["a chunk", (cookie: string) => `${cookie}; connect.sid.1=junk`],
+  ])("an ended session does not move again beside a cookie that is added: %s", async (_what, add) => {
+    const [subject, caller] = [somebody(), openPublic(service)];
+    const cookie = oldCookie({ subject });
+    const migrated = await caller.call(refresh, {}, withCookie(cookie));
+    message(await caller.call(logoutByCookie, {}, withCookie(`refresh_token=${successor(migrated)}`)));
+    application.reply(add(cookie), { subject });
+    expect(await caller.call(refresh, {}, withCookie(add(cookie)))).toMatchObject(refused);
+    expect(asks(add(cookie))).toHaveLength(1);
+    expect(await sessionsOf(service, subject)).toEqual([]);
   });
 
   test("a limit on sessions holds for a session that is migrated, too", async () => {

@@ -134,6 +134,10 @@ async function ask(deps: MigrationDeps, old: OldCookies, context: HandlerContext
     return read;
   }
   const { wanted, limit, id = old.id } = read;
+  if (id === undefined) {
+    reports.onResult("refused");
+    return { ok: false, reason: "unknown" };
+  }
   const result = await migrate(deps, { wanted, limit, id, cookieName: old.name }, requester);
   if (result.ok) reports.onResult(result.isNew ? "migrated" : "repeated");
   else if (isRefused(result)) reports.onResult("refused");

@@ -7,8 +7,11 @@ export type OldCookies = {
   readonly name: string;
   /** All old cookies, as the browser has sent them. */
   readonly header: string;
-  /** Identifies the session if the application names nothing better: the cookies with the first name that is there. */
-  readonly id: string;
+  /**
+   * Identifies the session if the application names nothing better: the cookie with the first name that is there. Undefined if several have
+   * it: another cookie, which anybody may add, would make another session of the same one.
+   */
+  readonly id: string | undefined;
   /** The names as they are in the header. */
   readonly names: readonly string[];
 };
@@ -36,11 +39,20 @@ export function findOldCookies(cookies: string | null, wanted: readonly string[]
   });
   const first = wanted.find((one) => found.some(({ meant }) => meant === one));
   if (first === undefined) return undefined;
-  const own = found.filter(({ meant }) => meant === first).map(({ pair }) => pair);
+  const own = found.filter(({ meant }) => meant === first);
   return {
     name: first,
     header: found.map(({ pair }) => pair).join("; "),
-    id: hash("sha256", own.join("; "), "base64url"),
+    id: isOne(own.map(({ name }) => name))
+      ? hash("sha256", own.map(({ pair }) => pair).join("; "), "base64url")
+      : undefined,
     names: [...new Set(found.map(({ name }) => name))],
   };
+}
+
+/** Returns whether cookies with these names are a single one, which may be sent in chunks. */
+function isOne(names: readonly string[]): boolean {
+  const wholes = new Set(names.map((name) => name.replace(CHUNK, "")));
+  const areChunks = names.every((name) => CHUNK.test(name)) && new Set(names).size === names.length;
+  return wholes.size === 1 && (names.length === 1 || areChunks);
 }
