@@ -1,7 +1,8 @@
 /**
  * `npm run test:snippets`: the snippets of pages for languages and frameworks whose packages no other test installs, with a real service. Those
  * of docs/start/getting-started.md create sessions; those of docs/tasks/optional-sign-in.md serve requests without a token, with a good and
- * with a bad one; the libraries in the table of docs/tasks/clients.md refresh. Needs Go, python3 with venv, PyPI and the Go module proxy.
+ * with a bad one; the libraries in the table of docs/tasks/clients.md refresh; the verifier in Java of docs/tasks/verifier.md sees a logout. Needs
+ * Go, python3 with venv, Java 17 and Maven, and PyPI, the Go module proxy and Maven Central.
  */
 import { strict as assert } from "node:assert";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -10,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { tableRows } from "../support/named-tests.ts";
+import { until } from "../support/until.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const GO_PACKAGES = [
@@ -27,6 +29,7 @@ const PYTHON_PACKAGES = [
 /** How long something may take that takes a moment, in ms. It only tells a hang. */
 const LIMIT_MS = 120_000;
 const ADMIN_TOKEN = "a".repeat(32);
+const NIMBUS = "com.nimbusds:nimbus-jose-jwt:9.37.3";
 
 const directory = mkdtempSync(join(tmpdir(), "session-service-snippets-"));
 const children: ChildProcess[] = [];
@@ -276,7 +279,61 @@ async function tryPython(): Promise<void> {
   }
 }
 
+/** Verifies tokens by the lines of docs/tasks/verifier.md, and prints the verdict of each line that it reads. */
+function javaProgram(): string {
+  const [, code = ""] = /```java\n(.*?)```/s.exec(read("docs/tasks/verifier.md")) ?? [];
+  const [create = "", verify = ""] = code
+    .replace('"http://127.0.0.1:8081"', 'System.getenv("ADMIN_URL")')
+    .replace("adminToken", 'System.getenv("ADMIN_TOKEN")')
+    .replace(/"https:[^"]*", "https:[^"]*"/, 'System.getenv("ISSUER"), System.getenv("ISSUER")')
+    .split("\n");
+  return `import java.util.Scanner;
+
+public final class Program {
+  public static void main(String[] args) {
+    ${create}
+    for (Scanner in = new Scanner(System.in); in.hasNextLine();) {
+      String token = in.nextLine();
+      ${verify}
+      System.out.println(reason);
+    }
+    System.exit(0);
+  }
+}
+`;
+}
+
+async function tryJava(): Promise<void> {
+  const run = (program: string, ...args: string[]) =>
+    execFileSync(program, args, { cwd: directory, stdio: ["ignore", "inherit", "inherit"] });
+  run("mvn", "-q", "dependency:copy", `-Dartifact=${NIMBUS}`, `-DoutputDirectory=${directory}`);
+  writeFileSync(join(directory, "Program.java"), javaProgram());
+  run("javac", "-cp", "*", "-d", "classes", join(ROOT, "examples/java/SessionVerifier.java"), "Program.java");
+  const child = spawn("java", ["-cp", `classes:${directory}/*`, "Program"], {
+    cwd: directory,
+    env: { ...process.env, ...env },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  children.push(child);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  /** Presents a token until the verdict is this one: the verifier reads keys and feed by itself. */
+  async function expectVerdict(token: string, wanted: string): Promise<void> {
+    await until(async () => {
+      child.stdin.write(`${token}\n`);
+      assert.equal((await lines.next()).value, wanted);
+    });
+  }
+  const { accessToken, refreshToken } = await signIn({});
+  await expectVerdict(accessToken, "null");
+  await expectVerdict(`${accessToken.slice(0, -8)}AAAAAAAA`, "forged");
+  const logout = { method: "POST", headers: { cookie: `refresh_token=${refreshToken}` } };
+  assert.equal((await fetch(`${service.public}/v1/auth/logout`, logout)).status, 200);
+  await expectVerdict(accessToken, "revoked");
+  console.log("Java: accepted a token, refused a forged one, and saw a logout");
+}
+
 try {
+  await tryJava();
   await tryGo();
   await tryPython();
 } finally {

@@ -62,8 +62,7 @@ function pattern(text: string): RegExp {
  */
 const LIVES: Readonly<Record<string, number | undefined>> = {
   "until the session's expiry, plus a sixteenth of its idle timeout, plus two minutes": IDLE + IDLE / 16 + 120 * SECOND,
-  "until the last absolute expiry of a session in it, plus a sixteenth of the idle timeout, plus two minutes":
-    ABSOLUTE + IDLE / 16 + 120 * SECOND,
+  "until the last expiry": ABSOLUTE + IDLE / 16 + 120 * SECOND,
   "that time": IDLE,
   "until the last of them expires, plus two minutes": ABSOLUTE + 120 * SECOND,
   "`SIGNALS_RETENTION`": DEFAULT_RETENTION_MS,
