@@ -42,16 +42,17 @@ const ignoreFailure = () => {};
 
 /** Writes chunks of HTTP/1.1 into the connection itself: a response makes several buffers of each, for each client anew. */
 function toSocket(response: ServerResponse): Output {
-  const { socket } = response;
-  if (socket === null) throw new Error("the response has no connection yet");
   return {
     write(bytes) {
-      if (response.writableEnded || socket.destroyed) return true;
-      // The response keeps what it was given in this turn, and that comes first.
-      if (response.writableLength > 0) return response.write(bytes, ignoreFailure);
+      const { socket } = response;
+      if (response.writableEnded || response.destroyed) return true;
+      // A response has no connection while an earlier one on it has not ended. What it keeps, in the same turn or until then, comes first.
+      if (socket === null || !response.headersSent || response.writableLength > 0) {
+        return response.write(bytes, ignoreFailure);
+      }
       return socket.write(response.chunkedEncoding ? chunkOf(bytes) : bytes);
     },
-    drained: () => drainOf([response, socket]),
+    drained: () => drainOf(response.socket === null ? [response] : [response, response.socket]),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Writing into responses past the framework that began them. */
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -43,6 +43,25 @@ test("what is written comes after the first message, also in the same turn, and 
   expect((await bodyOf(client)).replaceAll(/(?<=^|\n)[\da-f]+\r\n|\r\n/g, "")).toBe(
     "first,shared by all,shared by all,last",
   );
+});
+
+test("what is written before the response has its connection, or its head, comes when its turn comes", async () => {
+  const beginBoth = async () => {
+    const responses: ServerResponse[] = [];
+    for await (const [request, response] of on(server, "request")) {
+      keepOutput(request, response);
+      outputOf(request)?.write(Buffer.from(request.url));
+      if (responses.push(response) === 2) break;
+    }
+    return responses;
+  };
+  const both = beginBoth();
+  client.write("GET /a HTTP/1.1\r\nhost: a\r\n\r\nGET /b HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+  const [earlier, later] = await both;
+  expect(later?.socket).toBeNull();
+  later?.end();
+  earlier?.end();
+  expect((await bodyOf(client)).match(/\/[ab]/g)).toEqual(["/a", "/b"]);
 });
 
 test("a client of HTTP/1.0 gets the bytes without chunks", async () => {
