@@ -36,7 +36,7 @@ export function systemEntropy(): Entropy {
 /** Returns the session id, in the partition of a subject, that always follows from a text. It shows nothing of the text. */
 export function sessionIdFrom(subject: string, text: string): SessionId {
   const id = Buffer.alloc(17);
-  id.write(hash("sha256", subject, "latin1").charAt(0), 0, "latin1");
+  id.write(hash("sha256", subject, "latin1"), 0, 1, "latin1");
   id.write(hash("sha256", JSON.stringify(["migration", subject, text]), "hex"), 1, 16, "hex");
   return id.toString("base64url") as SessionId;
 }
@@ -46,7 +46,7 @@ export function createRandom(entropy: Entropy = systemEntropy()): Random {
   const id = Buffer.alloc(17);
   return {
     sessionId(subject) {
-      id.write(hash("sha256", subject, "latin1").charAt(0), 0, "latin1"); // the partition is the first byte of the subject's hash
+      id.write(hash("sha256", subject, "latin1"), 0, 1, "latin1"); // the partition is the first byte of the subject's hash
       id.write(entropy.text(16), 1, 16, "base64url");
       return id.toString("base64url", 0, 17) as SessionId;
     },

@@ -1,5 +1,5 @@
 /** The endings of sessions that end with those of their actors: looked for at each call and when the store says so, and recorded once. */
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createForActor } from "../../../src/service/session/admin/create-for-actor.ts";
 import type { AuditEvent } from "../../../src/service/session/audit.ts";
 import { createAttachedEndings } from "../../../src/service/session/endings/attached.ts";
@@ -72,6 +72,16 @@ test("an outage is reported once, and the next look goes on", async () => {
   expect([errors, events.length]).toEqual([[outage], 1]);
   await attached.look();
   expect(errors).toEqual([outage, outage]);
+});
+
+test("sessions are looked for every ten seconds, for notes that no listener has heard of", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { calls } = open();
+  await vi.advanceTimersByTimeAsync(9_999);
+  expect(calls()).toBe(0);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(calls()).toBe(1);
 });
 
 test("after closing nothing is looked for", async () => {

@@ -2,7 +2,7 @@
  * The periodic search for expired sessions writes an audit event for each session that the store has ended. An outage of the store ends
  * only the current search, and the next one runs as usual.
  */
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { AuditEvent } from "../../../src/service/session/audit.ts";
 import { createExpiry } from "../../../src/service/session/endings/expiry.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
@@ -51,6 +51,18 @@ test("an outage is reported once, and the next pass goes on", async () => {
   expect(events).toHaveLength(1);
   await expiry.look();
   expect(errors).toEqual([outage, outage]);
+});
+
+test("sessions are looked for every ten seconds, with a pause between two calls of the store", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { replies } = open({ ended: [], isDone: false }, { ended: [], isDone: true }, { ended: [], isDone: true });
+  const left: number[] = [];
+  for (const passedMs of [9_999, 1, 49, 1, 9_949, 1]) {
+    await vi.advanceTimersByTimeAsync(passedMs);
+    left.push(replies.length);
+  }
+  expect(left).toEqual([3, 2, 2, 1, 1, 0]);
 });
 
 test("closing stops after the step that is under way", async () => {

@@ -291,3 +291,18 @@ test("a stale access token of the caller lists and ends nothing, and a later one
     expect(await call(port, withVersion(2))).not.toMatchObject({ reason: "stale" });
   }
 });
+
+test.each([
+  [{ sub: "support" }, { actor: "support" }],
+  // A session from before the claim was reserved may have one of its own.
+  [{ sub: 1 }, {}],
+  ["support", {}],
+  [undefined, {}],
+])("a logout by a token whose `act` is %j is recorded with %j", async (act, actor) => {
+  const port = script({ end: async () => ({ ok: true, wasLive: true, subject: "alice" }) });
+  await logout(port, { ok: true, caller: claimsOf({ act }), isExpired: false, byCookie: [] }, REQUESTER);
+  expect(port.steps).toEqual([
+    ["end", SID, "logout", { ...ORIGIN, ...actor, subject: "alice" }],
+    ["audit", { ...endedAt(SID, "logout"), ...actor }],
+  ]);
+});

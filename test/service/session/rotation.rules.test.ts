@@ -21,7 +21,7 @@ const STATE: RotationState = {
 type Given = readonly [generation: number, nonce: string, issuedAt: number];
 
 /** @param afterMs the time since the child was minted */
-function decision([generation, nonce, issuedAt]: Given, afterMs: number, isHeld = false, more: object = {}) {
+function decision([generation, nonce, issuedAt]: Given, afterMs: number, isHeld?: boolean, more: object = {}) {
   const token = { generation, nonce, issuedAt: storeMs(issuedAt) };
   return decide({ ...STATE, ...more }, token, "fresh", storeMs(MINTED + afterMs), R, isHeld);
 }

@@ -25,7 +25,7 @@ async function end(
     end: async () => outcome,
   });
   const { sessionsOf, find, end: endOne } = port.store;
-  const shiftMs = (place?: Place) => (place === undefined ? 0 : SHIFT);
+  const shiftMs = (place?: Place) => (place !== undefined && "sid" in place ? SHIFT : 0);
   const store = { sessionsOf, find, end: endOne, shiftMs };
   const count = await endUpstream({ store, audit: port.audit }, { issuer: ISSUER, ...ended, createdUntil }, REQUESTER);
   return { count, ...port };
@@ -64,6 +64,33 @@ test("what ends is recorded, with its actor; sessions of another provider, or of
   expect(stepsOf("audit")).toEqual([[event]]);
 });
 
+test("a session that is gone when it is looked for is not counted", async () => {
+  const port = script({ sessionsOf: async () => [SID], find: findOf() });
+  const { sessionsOf, find, end: endOne } = port.store;
+  const deps = { store: { sessionsOf, find, end: endOne, shiftMs: () => 0 }, audit: port.audit };
+  expect(await endUpstream(deps, { issuer: ISSUER, subject: "u", createdUntil: CREATED }, REQUESTER)).toBe(0);
+});
+
+test("of many sessions sixteen end at the same time", async () => {
+  const sessions = Array.from({ length: 40 }, (_, at) => ({ ...from({ subject: "u" }), sid: sidOf(`s${at}`) }));
+  let ending = 0;
+  const most: number[] = [];
+  const port = script({
+    sessionsOf: async () => sessions.map(({ sid }) => sid),
+    find: findOf(...sessions),
+    end: async () => {
+      most.push(++ending);
+      await new Promise(setImmediate);
+      ending--;
+      return ENDED;
+    },
+  });
+  const { sessionsOf, find, end: endOne } = port.store;
+  const deps = { store: { sessionsOf, find, end: endOne, shiftMs: () => SHIFT }, audit: port.audit };
+  expect(await endUpstream(deps, { issuer: ISSUER, subject: "u", createdUntil: CREATED }, REQUESTER)).toBe(40);
+  expect(Math.max(...most)).toBe(16);
+});
+
 test.each<[string, EndOutcome]>([
   ["ended by somebody else", { ok: false, reason: "already_ended" }],
   ["lost by the store", { ok: true, wasLive: false }],
@@ -83,7 +110,7 @@ test("if one session cannot be ended, the others end, and the call fails, so tha
     },
   });
   const { sessionsOf, find, end: endOne } = port.store;
-  const shiftMs = (place?: Place) => (place === undefined ? 0 : SHIFT);
+  const shiftMs = (place?: Place) => (place !== undefined && "sid" in place ? SHIFT : 0);
   const store = { sessionsOf, find, end: endOne, shiftMs };
   const login = { issuer: ISSUER, subject: "u", createdUntil: CREATED };
   await expect(endUpstream({ store, audit: port.audit }, login, REQUESTER)).rejects.toThrow(StoreUnavailable);

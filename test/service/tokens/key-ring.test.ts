@@ -3,6 +3,7 @@ import { once } from "node:events";
 import {
   chmodSync,
   chownSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -109,7 +110,10 @@ describe("a ring on first start", () => {
   test("never replaces a broken one", async () => {
     const path = join(somewhere(), "keys.json");
     writeFileSync(path, "{", { mode: 0o600 });
-    await expect(loadOrCreateKeyRing(path, { alg: "ES256", now: NOW, hasSessions: () => false })).rejects.toThrow(
+    const hasSessions = () => {
+      throw new Error("only a ring that is absent asks for sessions");
+    };
+    await expect(loadOrCreateKeyRing(path, { alg: "ES256", now: NOW, hasSessions })).rejects.toThrow(
       `key ring ${path}: not JSON`,
     );
     expect(await createRingFile(path, generateRing("ES256", NOW))).toBe(false);
@@ -151,6 +155,8 @@ describe("changing a ring file", () => {
     chmodSync(path, 0o640);
     const elsewhere = join(somewhere(), "link.json");
     symlinkSync(path, elsewhere);
+    const isOthers = owner !== process.getuid?.();
+    if (isOthers) await expect(loadKeyRing(path)).rejects.toThrow(`key ring ${path}: `);
     const next = await changeRingFile(elsewhere, () => generateRing("ES256", NOW));
     expect(await readRing(path)).toEqual(next);
     expect(statSync(path)).toMatchObject({ uid: owner, mode: 0o100640 });
@@ -171,6 +177,20 @@ describe("changing a ring file", () => {
 
   test("is refused while another does it, so that no change is lost", async () => {
     const path = fileWith(generateRing("ES256", NOW));
+    const lock = `${path}.lock`;
+    const refusal = `another command is changing it; if none is, remove ${lock}`;
+    writeFileSync(lock, "");
+    await expect(changeRingFile(path, (ring) => ring)).rejects.toThrow(`key ring ${path}: ${refusal}`);
+    rmSync(lock);
+    await changeRingFile(path, (ring) => {
+      expect(existsSync(lock)).toBe(true);
+      rmSync(lock); // An operator may do what the message says too early.
+      return ring;
+    });
+    const nowhere = join(somewhere(), "none", "keys.json");
+    await expect(changeRingFile(nowhere, (ring) => ring)).rejects.toThrow(
+      `key ring ${nowhere}: cannot be locked (ENOENT)`,
+    );
     const changes = Array.from({ length: 8 }, () => changeRingFile(path, () => generateRing("ES256", NOW)));
     const outcomes = await Promise.allSettled(changes);
     const done = outcomes.filter((outcome) => outcome.status === "fulfilled");
@@ -243,7 +263,9 @@ describe("a running instance", () => {
     writeFileSync(path, '{"version":9}');
     expect(String(await next())).toContain(`key ring ${path}: the ring: signing is missing`);
     rmSync(path);
+    expect(ring.isLost()).toBe(false);
     expect(String(await next())).toContain("there is none");
+    expect(ring.isLost()).toBe(true);
     writeFileSync(path, writeRing(first), { mode: 0o600 });
     chmodSync(path, 0o644);
     expect(String(await next())).toContain("chmod 600");
@@ -252,6 +274,7 @@ describe("a running instance", () => {
     chmodSync(path, 0o600);
     writeFileSync(path, writeRing(fixed));
     expect(await next()).toBe(ring.current);
+    expect(ring.isLost()).toBe(false);
     expect(ring.current.signing.kid).toBe(fixed.signing[0]?.kid);
     expect(events).toEqual([]);
   });

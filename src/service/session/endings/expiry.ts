@@ -25,19 +25,19 @@ type Expiry = {
 };
 
 export function createExpiry({ store, audit, onError }: Deps): Expiry {
-  const closing = new AbortController();
+  let isClosed = false;
   let looking: Promise<void> | undefined;
   let isFailing = false;
 
   async function lookOnce(): Promise<void> {
     try {
-      for (let isDone = false; !isDone && !closing.signal.aborted; ) {
+      for (let isDone = false; !isDone && !isClosed; ) {
         const step = await store.expire();
         for (const { sid, subject, actor } of step.ended) {
           audit({ event: "session_ended", sid, subject, actor, reason: "expired" }, UNKNOWN_REQUESTER);
         }
         isDone = step.isDone;
-        if (!isDone) await pause(closing.signal);
+        if (!isDone) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
       }
       isFailing = false;
     } catch (error) {
@@ -56,21 +56,9 @@ export function createExpiry({ store, audit, onError }: Deps): Expiry {
   return {
     look,
     async close() {
-      closing.abort();
+      isClosed = true;
       clearInterval(timer);
       await looking;
     },
   };
-}
-
-function pause(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, PAUSE_MS);
-    signal.addEventListener("abort", end);
-  });
 }

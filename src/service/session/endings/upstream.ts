@@ -19,13 +19,12 @@ const AT_ONCE = 16;
 /** @returns how many sessions have ended @throws StoreUnavailable if some may still be live. The call can be repeated */
 export async function endUpstream(deps: Deps, ended: EndedLogin, requester: Requester): Promise<number> {
   const found = await Promise.all(loginsOf(ended).map((login) => deps.store.sessionsOf(login)));
-  const sids = [...new Set(found.flat())];
+  const left = new Set(found.flat()).values();
   let count = 0;
-  const left = sids.values();
   const work = async () => {
     for (const sid of left) if (await endOne(deps, sid, ended, requester)) count++;
   };
-  const workers = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, sids.length) }, work));
+  const workers = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
   for (const worker of workers) if (worker.status === "rejected") throw worker.reason;
   return count;
 }
