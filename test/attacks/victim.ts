@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { Agent, request as send } from "node:http";
 import { connect, type Socket } from "node:net";
 import { expect } from "vitest";
+import { machine, table } from "../bench/machine.ts";
 import { type Service, startService } from "../support/service.ts";
 import { cookie, logIn } from "../support/sessions.ts";
 
@@ -194,5 +195,5 @@ export function report(): string {
     row.sent,
     ...[row.serverErrors, row.failedBystanders, row.rssGrowthMib, row.p99Ms, row.controlP99Ms].map(String),
   ]);
-  return [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+  return `${table(head, lines)}\n\n${machine()}`;
 }

@@ -10,7 +10,7 @@ import { parseArgs } from "node:util";
 import { type Costs, MEASURED } from "./capacity/costs.ts";
 import { compare, measure } from "./capacity/measure.ts";
 import { needs } from "./capacity/needs.ts";
-import { incidentTable, needsTable, ofSessions, TABLES } from "./capacity/tables.ts";
+import { costsTable, incidentTable, needsTable, ofSessions, TABLES } from "./capacity/tables.ts";
 
 /** How far the results of the formulas may be from the measured ones, as a fraction. */
 const TOLERANCE = 0.2;
@@ -50,5 +50,7 @@ if (values.measure !== undefined) {
   console.log(needsTable([demand], costs));
   for (const limit of needs(demand, costs).beyond) console.log(`\nBeyond one deployment: ${limit}.`);
 } else {
-  console.log([...TABLES.map((demands) => needsTable(demands, costs)), incidentTable()].join("\n\n"));
+  console.log(
+    [costsTable(costs), ...TABLES.map((demands) => needsTable(demands, costs)), incidentTable()].join("\n\n"),
+  );
 }

@@ -8,7 +8,7 @@
  * A store is measured without the service around it. CPU times of Redis do not depend on what else the machine does; all other times do.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -16,12 +16,13 @@ import type { SessionStore } from "../../src/service/session/ports.ts";
 import { storeMs, systemClock } from "../../src/service/session/time.ts";
 import { createEmbeddedStore } from "../../src/service/store/embedded/store.ts";
 import { createRedisStore } from "../../src/service/store/redis/store.ts";
-import { startRedis } from "../support/redis.ts";
+import { serverVersion, startRedis } from "../support/redis.ts";
 import { redisOptions } from "../support/store/backends.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
 import { until } from "../support/until.ts";
 import { Logins } from "./growth/logins.ts";
 import { waitsOfOthers } from "./growth/waits.ts";
+import { machine, table } from "./machine.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -124,39 +125,41 @@ async function refreshRound({ store, cpuUs }: Measured, logins: Logins): Promise
 const median = (rounds: readonly Round[], figure: keyof Round) =>
   rounds.map((round) => round[figure]).sort((a, b) => a - b)[Math.floor(rounds.length / 2)] ?? Number.NaN;
 
-const line = (what: string, value: string) => console.log(`  ${what.padEnd(44)}${value}`);
+const line = (what: string, value: string) => console.error(`  ${what.padEnd(44)}${value}`);
 
-async function fill(measured: Measured, count: number, name = "sessions"): Promise<Logins> {
+/** Creates sessions. Returns them, and the memory of one, in bytes. */
+async function fill(measured: Measured, count: number): Promise<readonly [logins: Logins, bytes: string]> {
   const [cpuBefore, bytesBefore, startedAt] = [await measured.cpuUs(), await measured.bytes?.(), performance.now()];
   const logins = await Logins.create(measured.store, count);
   const took = performance.now() - startedAt;
   const cpu = ((await measured.cpuUs()) - cpuBefore) / count;
-  line(`creation of ${count} ${name}`, `${((1000 * count) / took).toFixed(0)}/s, CPU ${cpu.toFixed(0)} µs each`);
-  if (bytesBefore !== undefined && measured.bytes !== undefined)
-    line("memory", `${(((await measured.bytes()) - bytesBefore) / count).toFixed(0)} bytes each`);
-  return logins;
+  line(`creation of ${count} sessions`, `${((1000 * count) / took).toFixed(0)}/s, CPU ${cpu.toFixed(0)} µs each`);
+  if (bytesBefore === undefined || measured.bytes === undefined) return [logins, ""];
+  return [logins, (((await measured.bytes()) - bytesBefore) / count).toFixed(0)];
 }
 
-async function growth(open: () => Promise<Measured>, count: number): Promise<Measured> {
+/** The rows of the table that is printed in the end. */
+const rows: (readonly string[])[] = [];
+
+async function growth(name: string, open: () => Promise<Measured>, count: number): Promise<Measured> {
   const [small, large] = [await open(), await open()];
-  const few = await fill(small, FEW);
-  const many = await fill(large, count);
+  const [few, bytesOfFew] = await fill(small, FEW);
+  const [many, bytesOfMany] = await fill(large, count);
   const rounds: { few: Round[]; many: Round[] } = { few: [], many: [] };
   for (let round = 0; round < ROUNDS; round++) {
     rounds.few.push(await refreshRound(small, few));
     rounds.many.push(await refreshRound(large, many));
   }
-  for (const [size, of] of [
-    [FEW, rounds.few],
-    [count, rounds.many],
+  for (const [size, of, bytes] of [
+    [FEW, rounds.few, bytesOfFew],
+    [count, rounds.many, bytesOfMany],
   ] as const) {
+    const cpuUs = median(of, "cpuUs");
+    const share = cpuUs / median(rounds.few, "cpuUs");
+    rows.push([name, size.toLocaleString("en"), cpuUs.toFixed(0), share.toFixed(2), bytes]);
     const times = `p50 ${median(of, "p50").toFixed(1)}, p99 ${median(of, "p99").toFixed(1)} ms`;
-    line(
-      `refresh, ${size} sessions, ${AT_ONCE} at once`,
-      `CPU ${median(of, "cpuUs").toFixed(0)} µs, ${median(of, "perSecond").toFixed(0)}/s, ${times}`,
-    );
+    line(`refresh, ${size} sessions, ${AT_ONCE} at once`, `${median(of, "perSecond").toFixed(0)}/s, ${times}`);
   }
-  line("CPU of a refresh, ratio", (median(rounds.many, "cpuUs") / median(rounds.few, "cpuUs")).toFixed(2));
   await small.close();
   return large;
 }
@@ -191,11 +194,19 @@ async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
 
 for (const [name, open] of Object.entries({ redis: onRedis, embedded: onEmbedded })) {
   if (options.only !== undefined && options.only !== name) continue;
-  console.log(`${name}, load ${loadavg()[0]?.toFixed(1)}`);
-  const large = await growth(open, Number(options.sessions));
+  console.error(name);
+  const large = await growth(name, open, Number(options.sessions));
   await ofOneSubject(
     large,
     Math.min(Number(options.subject), name === "embedded" ? MAX_OF_EMBEDDED : Number.POSITIVE_INFINITY),
   );
   await large.close();
 }
+const title = [
+  "store",
+  "sessions",
+  "CPU of a refresh, µs",
+  `of one with ${FEW.toLocaleString("en")}`,
+  "bytes of a session",
+];
+console.log(`${table(title, rows)}\n\n${machine(serverVersion())}`);

@@ -14,18 +14,18 @@
 // printed with them.
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { AccessTokenPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { sendLogout, startIssuer } from "../support/logout-token.ts";
-import { startRedis } from "../support/redis.ts";
+import { serverVersion, startRedis } from "../support/redis.ts";
 import { startService, withKeys } from "../support/service.ts";
 import { admin, bearer, type LoggedIn, logIn, message, openAdmin, somebody } from "../support/sessions.ts";
 import { type Follower, type FollowOptions, LANGUAGES, startFollower } from "../support/verifier/languages.ts";
 import { logOut, startBeside, type Urls } from "./logout/beside.ts";
 import { startWatchers } from "./logout/watchers.ts";
+import { machine, table } from "./machine.ts";
 import { cpuTime } from "./refresh/proc.ts";
 
 type Question = { readonly id: number; readonly index: number; readonly token: string; readonly isUntil: boolean };
@@ -140,6 +140,7 @@ async function measure(): Promise<void> {
   ];
   const watchersAlone = [[`${values.watchers} watchers`, async (): Promise<Verifiers> => []]] as const;
   const urls = instances.map((instance) => instance.adminUrl);
+  const rows: string[][] = [];
   for (const [name, start] of values.watchers === undefined ? languages : watchersAlone) {
     const followers = await start();
     const watchers = await startWatchers(urls, adminToken, Number(values.watchers ?? 1));
@@ -168,13 +169,19 @@ async function measure(): Promise<void> {
     core = measureCore();
     await sleep(ALONE_MS);
     const usedAlone = core();
-    const beside = await stopBeside();
-    const load = loadavg()[0]?.toFixed(1);
-    console.log(`${name}: ${rounds} ${what}, ${beside} logouts/s beside (load ${load})`);
-    console.log(`  after the acknowledgement: ${sharesOf(delays)}`);
-    if (followers.length > 0) console.log(`  after a plain reader of the feed: ${sharesOf(beyond)}`);
-    console.log(`  the service uses ${used} % of a core, ${usedAlone} % with the logouts beside alone`);
+    rows.push([name, ...sharesOf(delays), String(await stopBeside()), `${used} %`, `${usedAlone} %`]);
+    if (followers.length > 0) console.error(`${name}: after a plain reader of the feed ${sharesOf(beyond).join(", ")}`);
   }
+  const title = [
+    `${rounds} ${what}, until it is refused by`,
+    "p50",
+    "p99",
+    "most",
+    "logouts a second beside",
+    "of a core",
+    "of it without watchers",
+  ];
+  console.log(`${table(title, rows)}\n\n${machine(serverVersion())}`);
   process.exit(0);
 }
 
@@ -187,8 +194,9 @@ async function startInstances(count: number, env: Readonly<Record<string, string
   return [await startService(shared), ...(await Promise.all(others))] as const;
 }
 
-function sharesOf(values: readonly number[]): string {
+/** Returns the median, the 99th percentile and the largest value. */
+function sharesOf(values: readonly number[]): string[] {
   const sorted = values.toSorted((one, other) => one - other);
   const at = (share: number) => `${(sorted[Math.ceil(share * sorted.length) - 1] ?? 0).toFixed(1)} ms`;
-  return `p50 ${at(0.5)}, p99 ${at(0.99)}, max ${at(1)}`;
+  return [at(0.5), at(0.99), at(1)];
 }

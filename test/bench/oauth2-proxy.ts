@@ -9,7 +9,6 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -17,9 +16,10 @@ import { startForwardAuth } from "../service/forward-auth/command.ts";
 import { freePort } from "../support/free-port.ts";
 import { openBrowser, startProvider } from "../support/oidc-provider.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
-import { startRedis } from "../support/redis.ts";
+import { serverVersion, startRedis } from "../support/redis.ts";
 import { scratch, startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
+import { machine } from "./machine.ts";
 
 const VERSION = "v7.15.6";
 const PARALLEL = 20;
@@ -324,7 +324,6 @@ const SCENARIOS = { parallel, lostResponse, outage, upstreamLogout } as const;
 
 console.log("parallel: signed out; pages that lead to the login; requests to the provider in a round");
 console.log("outage: pages that lead to the login; afterwards");
-console.log(`oauth2-proxy ${VERSION}, load ${loadavg()[0]?.toFixed(1)}`);
 /** Runs the scenarios, which mostly wait, of all contenders at the same time. */
 const outcomes = await Promise.all(
   CONTENDERS.map(async ({ start }) => {
@@ -338,5 +337,6 @@ const outcomes = await Promise.all(
 for (const [index, contender] of CONTENDERS.entries()) {
   console.log(`${contender.name}\n${outcomes[index]}\n  CPU of a check: ${await cpu(contender)}`);
 }
+console.log(machine(`oauth2-proxy ${VERSION}`, serverVersion()));
 application.close();
 process.exit(0);

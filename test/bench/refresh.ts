@@ -12,6 +12,8 @@
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { serverVersion } from "../support/redis.ts";
+import { machine } from "./machine.ts";
 import { CONTENDERS, type Contender, ROTATE } from "./refresh/contenders.ts";
 import { figuresOf } from "./refresh/figures.ts";
 import { offerTheSame, refill, SLICE, takeTurn, warmUp } from "./refresh/measure.ts";
@@ -20,7 +22,7 @@ import { residentMemory } from "./refresh/proc.ts";
 import { pinned, startGenerator, startRedis } from "./refresh/processes.ts";
 import { type Measured, strangers } from "./refresh/ratios.ts";
 import { between, watchCalls } from "./refresh/redis-calls.ts";
-import { asJson, asTable } from "./refresh/report.ts";
+import { asJson, asTable, costTable } from "./refresh/report.ts";
 import { createKeys, outcomes, startService } from "./refresh/service.ts";
 
 const LEAST_ROUNDS = 3;
@@ -116,7 +118,9 @@ const report = {
     "node-oidc-provider is not measured",
   ],
 };
-process.stdout.write(options.json ? `${asJson(report)}\n` : asTable(report));
+process.stdout.write(
+  options.json ? `${asJson(report)}\n` : `${asTable(report)}\n${costTable(measured)}\n\n${machine(serverVersion())}\n`,
+);
 // A service that profiles itself writes its profile when it is stopped.
 await Promise.all([rotating.stop(), service.stop()]);
 // The exit handler of processes.ts ends the other processes of the run.

@@ -10,13 +10,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, request } from "node:http";
-import { cpus, loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildPackages } from "../../deploy/packages/build.ts";
 import { freePort } from "../support/free-port.ts";
 import { median } from "../support/median.ts";
-import { RedisServer } from "../support/redis.ts";
+import { RedisServer, serverVersion } from "../support/redis.ts";
+import { machine, table } from "./machine.ts";
 import { cpuTime } from "./refresh/proc.ts";
 import { memoryTable } from "./start/memory.ts";
 import { ADMIN_HEADERS, type Contender, CREATE_SESSION, contendersOf, pairOf } from "./start/package.ts";
@@ -134,24 +135,23 @@ for (let round = 0; round <= STARTS; round++) {
     else later.get(contender)?.push(figures);
   }
 }
-for (const contender of contenders) {
+const ms = (value = Number.NaN) => `${value.toFixed(0)} ms`;
+const starts = contenders.map((contender) => {
   const all = later.get(contender) ?? [];
   const of = (figure: keyof Figures) => median(all.map((figures) => figures[figure]));
-  const ratio = median(all.map(({ slowest, usual }) => slowest / usual));
-  const ms = (value = Number.NaN) => `${value.toFixed(0)} ms`;
-  console.log(
-    `${contender.name}: ready after ${ms(of("ready"))}, response to the first CreateSession after ${ms(of("created"))}, ` +
-      `to the first refresh after ${ms(of("refreshed"))} (medians of ${STARTS}; the very first start: ready after ` +
-      `${ms(first.get(contender)?.ready)}, refresh after ${ms(first.get(contender)?.refreshed)}); ` +
-      `CPU until ready ${ms(of("cpuReady"))}, until that refresh ${ms(of("cpuRefreshed"))}; ` +
-      `of ${REQUESTS} requests the slowest took ${ratio.toFixed(1)} of the median (${of("usual").toFixed(2)} ms); ` +
-      `refused at first in all: ${all.reduce((sum, { refused }) => sum + refused, 0)}`,
+  console.error(
+    `${contender.name}: the very first start: ready after ${ms(first.get(contender)?.ready)}, refresh after ` +
+      `${ms(first.get(contender)?.refreshed)}; of ${REQUESTS} requests the slowest took ` +
+      `${median(all.map(({ slowest, usual }) => slowest / usual)).toFixed(1)} of the median ` +
+      `(${of("usual").toFixed(2)} ms); refused at first in all: ${all.reduce((sum, { refused }) => sum + refused, 0)}`,
   );
-}
+  const times = [of("ready"), of("created"), of("refreshed"), of("cpuReady"), of("cpuRefreshed")];
+  return [contender.name, ...times.map(ms)];
+});
+const title = [`a start, median of ${STARTS}`, "ready line", "first CreateSession", "first refresh"];
+console.log(`${table([...title, "CPU until ready", "until that refresh"], starts)}\n`);
 console.log(await memoryTable(contenders));
-console.log(
-  `Node ${process.version}, ${cpus()[0]?.model}, ${new Date().toISOString().slice(0, 10)}, load ${loadavg()[0]?.toFixed(1)}`,
-);
+console.log(`\n${machine(serverVersion())}`);
 agent.destroy();
 await redis.stop();
 rmSync(directory, { recursive: true });

@@ -16,6 +16,7 @@ import { readyKeys } from "../../src/service/tokens/keys.ts";
 import { createRandom, systemEntropy } from "../../src/service/tokens/random.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
 import { median } from "../support/median.ts";
+import { machine, table } from "./machine.ts";
 
 const ROUNDS = 9;
 const NEW_TOKENS = 4000;
@@ -131,12 +132,18 @@ for (let round = 0; round <= ROUNDS; round += 1) {
   figures.arriving.push(arrived.length / arrivingTime);
 }
 
-const line = (name: string, list: readonly number[], note = "") =>
-  console.log(`${name.padEnd(48)}${Math.round(median(list)).toLocaleString("en").padStart(12)}/s  ${note}`);
-console.log(`medians of ${ROUNDS} rounds, one core, ES256, ${REVOKED.toLocaleString("en")} revoked sessions\n`);
-line("bare crypto.verify", figures.bare, "1.00");
-line("verify, a new token", figures.fresh, `${median(figures.ratio).toFixed(2)} of bare in the same turn, goal 0.90`);
-line("verify, a token seen before", figures.known, "goal 1,000,000/s");
-line("verify, seen before, arriving as a new string", figures.arriving);
+const row = (name: string, list: readonly number[], share = "") => [
+  name,
+  Math.round(median(list)).toLocaleString("en"),
+  share,
+];
+const rows = [
+  row("bare `crypto.verify`", figures.bare, "1"),
+  row("a new token", figures.fresh, median(figures.ratio).toFixed(2)),
+  row("a token seen before", figures.known),
+  row("the same, as a new string", figures.arriving),
+];
+const title = `one core, ES256, ${REVOKED.toLocaleString("en")} revoked sessions`;
+console.log(`${table([title, "a second", "of bare"], rows)}\n\n${machine()}`);
 verifier.close();
 jwks.close();

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { until } from "../../support/until.ts";
+import { machine } from "../machine.ts";
 
 if (!existsSync(join(import.meta.dirname, "node_modules"))) {
   const options = { cwd: import.meta.dirname, stdio: "inherit" } as const;
@@ -212,4 +213,5 @@ if (!values["no-scenarios"]) {
 }
 if (MINUTES > 0) print(`refreshes of ${TABS} tabs in ${MINUTES} min (per hour)`, await countRequests(browser));
 await browser.close();
+console.log(`\n${machine()}`);
 process.exit(0);

@@ -7,7 +7,7 @@ import { TAGS } from "../../../src/service/store/redis/partitions.ts";
 import { MEASURED } from "./costs.ts";
 import { backoffS, type Day, simulate, summary } from "./day.ts";
 import { needs, PARTITIONS, PLAN } from "./needs.ts";
-import { INCIDENTS, incidentTable, needsTable, ofSessions, TABLES } from "./tables.ts";
+import { costsTable, INCIDENTS, incidentTable, needsTable, ofSessions, TABLES } from "./tables.ts";
 
 const demands = fc
   .tuple(fc.integer({ min: 1, max: 1e7 }), fc.integer({ min: 1, max: 1e9 }), fc.integer({ min: 0, max: 1e6 }))
@@ -92,5 +92,6 @@ describe("a day", () => {
 test("docs/why/capacity.md has the tables that `npm run capacity` prints", () => {
   const page = readFileSync("docs/why/capacity.md", "utf8");
   for (const demands of TABLES) expect(page).toContain(needsTable(demands, MEASURED));
+  expect(page).toContain(costsTable(MEASURED));
   expect(page).toContain(incidentTable());
 });

@@ -1,4 +1,6 @@
 /** Measures the cost of each operation alone, and then a mixture of all, to check whether the costs add up. */
+import { serverVersion } from "../../support/redis.ts";
+import { machine } from "../machine.ts";
 import { logIn, type Service } from "../refresh/service.ts";
 import type { Costs } from "./costs.ts";
 import { type Demand, HEARTBEATS_PER_SECOND, instanceCores, redisCores } from "./needs.ts";
@@ -99,6 +101,7 @@ export async function measure(log: Log): Promise<Costs> {
       },
       bytes,
       memory: { session },
+      machine: machine(serverVersion()),
     };
   } finally {
     await world.stop();

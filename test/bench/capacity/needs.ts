@@ -50,7 +50,7 @@ const MARGIN_S = 60;
 /** The memory of one revocation in each instance, in bytes, as V8 stores it. */
 const BYTES_PER_REVOCATION = 250;
 const GIB = 2 ** 30;
-const INSTANCE_GIB = 0.5;
+export const INSTANCE_GIB = 0.5;
 
 export type Needs = {
   readonly instances: number;

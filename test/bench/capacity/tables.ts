@@ -1,7 +1,8 @@
 /** The tables of docs/why/capacity.md. A test compares them with the page. */
+import { table } from "../machine.ts";
 import type { Costs } from "./costs.ts";
 import { type Day, simulate, summary } from "./day.ts";
-import { type Demand, type Needs, needs } from "./needs.ts";
+import { type Demand, INSTANCE_GIB, type Needs, needs, PLAN } from "./needs.ts";
 
 /**
  * The average life of a session is two weeks, and users end a third of all sessions. This assumes that users come back within two weeks,
@@ -55,6 +56,25 @@ export function needsTable(demands: readonly Demand[], costs: Costs): string {
   );
 }
 
+/** The costs from which the others are computed, in µs of CPU. */
+export function costsTable({ instance, redis, memory, machine }: Costs): string {
+  const rows: readonly (readonly [what: string, instance: number, redis?: number])[] = [
+    ["refresh", instance.refresh, redis.refresh],
+    ["creation", instance.creation, redis.creation],
+    ["ending", instance.ending, redis.ending],
+    ["reading an ending, at each other instance", instance.reading, redis.reading],
+    ["message of the feed", instance.message],
+    ["a second at rest", instance.rest, redis.rest],
+  ];
+  const cells = rows.map(([what, ...costs]) => [what, ...costs.map(count), ...(costs.length < 2 ? [""] : [])]);
+  const costs = table(["µs of CPU", "an instance", "Redis"], cells);
+  const perSecond = Math.floor((PLAN.use * 1e4) / instance.refresh) * 100;
+  const carried =
+    `**One instance** takes ${count(perSecond)} refreshes a second on half of a core, ` +
+    `which ${count(perSecond * 0.9 * TOKEN_LIFE_S)} sessions in use make, in ${INSTANCE_GIB} GiB.`;
+  return `${costs}\n\n${carried} A session takes ${memory.session} bytes of Redis, with the event of its creation. ${machine}.`;
+}
+
 /** The clients of the simulation. Their tokens live for five minutes, and the capacity is twice what they need. */
 const CLIENTS = 1_000_000;
 const TOKEN_LIFE_S = 300;
@@ -85,11 +105,6 @@ export const incidentTable = (): string =>
       return [what, peak.toFixed(1), String(recoveryS), (refused / CLIENTS).toFixed(1)];
     }),
   );
-
-function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  return [line(titles), line(titles.map(() => "---")), ...rows.map(line)].join("\n");
-}
 
 const fixed = (value: number) => (value < 10 ? value.toFixed(1) : count(value));
 const count = (value: number) =>

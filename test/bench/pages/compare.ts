@@ -12,6 +12,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { machine } from "../machine.ts";
 import type { Jar } from "./jar.ts";
 import type { Library, Rendered } from "./libraries.ts";
 
@@ -162,4 +163,5 @@ const HEADINGS = [
 console.log(`| ${HEADINGS.join(" | ")} |\n|${"---|".repeat(HEADINGS.length)}`);
 const libraries = [openKit, openSupabase, () => openNextAuth(REUSE_INTERVAL_MS), () => openNextAuth(0)];
 for (const row of await Promise.all(libraries.map(compare))) console.log(row);
+console.log(`\n${machine()}`);
 process.exit(0);

@@ -3,7 +3,7 @@
  *
  * SETTINGS=default: its defaults, on SQLite. A session's life is extended once a day. The others have sessions in Redis.
  * SETTINGS=renewed: each use extends the session's life, as a refresh does.
- * SETTINGS=cached: a signed cookie holds a copy of the session for five minutes.
+ * SETTINGS=cached: a signed cookie holds a copy of the session for CACHE_SECONDS.
  * SETTINGS=token: as `renewed`, and the JWT plugin signs a token that resource servers check offline.
  */
 import { createServer } from "node:http";
@@ -14,12 +14,13 @@ import { toNodeHandler } from "better-auth/node";
 import { jwt } from "better-auth/plugins";
 import { Redis } from "ioredis";
 
-const { PORT, DATABASE, REDIS_URL, SETTINGS } = process.env;
+const { PORT, DATABASE, REDIS_URL, SETTINGS, CACHE_SECONDS } = process.env;
 
 function inRedis() {
   const redis = new Redis(REDIS_URL).on("error", () => {});
   return {
-    session: SETTINGS === "cached" ? { cookieCache: { enabled: true, maxAge: 300 } } : { updateAge: 0 },
+    session:
+      SETTINGS === "cached" ? { cookieCache: { enabled: true, maxAge: Number(CACHE_SECONDS) } } : { updateAge: 0 },
     secondaryStorage: {
       get: (key) => redis.get(key),
       set: (key, value, ttl) => (ttl ? redis.set(key, value, "EX", ttl) : redis.set(key, value)),

@@ -1,99 +1,156 @@
 /**
- * Compares this service with node-oidc-provider and better-auth, each by default and by its best settings: tabs that refresh with one
- * token, a lost response, a stolen credential, CPU and memory.
+ * Compares this service with node-oidc-provider, better-auth and, if `PEER_HYDRA` has the path of its program, Ory Hydra (on
+ * PostgreSQL, whose programs are in `PEER_POSTGRES`), each by default and by its best settings: tabs that refresh with one token, a lost response, a stolen credential, a store that is away, how soon
+ * services refuse what a logout has ended, CPU and memory. It prints the tables of docs/why/comparison.md.
  *
  *     npm run bench:peers [-- --users 20 --refreshes 1000]
  *
- * It takes five minutes. All contenders run on loopback, and their scenarios, which mostly wait, at the same time. CPU is measured in
- * turns, so other load on the machine changes the ratios less than the figures.
+ * It takes ten minutes. All contenders run on loopback, and their scenarios, which mostly wait, at the same time. CPU and the time from a
+ * logout are measured in turns, so other load on the machine changes the ratios less than the figures.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { buildPackages } from "../../../deploy/packages/build.ts";
 import { median } from "../../support/median.ts";
 import { serverVersion } from "../../support/redis.ts";
+import { machine, table } from "../machine.ts";
 import { cpuTime, residentMemory } from "../refresh/proc.ts";
-import { CONTENDERS, type Contender, type Running } from "./contenders.ts";
+import { type Contender, type Held, type Running, refresh, type Store, signIn } from "./contenders/contender.ts";
+import { CONTENDERS, PEER_HYDRA } from "./contenders.ts";
 
 const { values } = parseArgs({
   options: { users: { type: "string", default: "20" }, refreshes: { type: "string", default: "1000" } },
 });
 const [USERS, REFRESHES] = [Number(values.users), Number(values.refreshes)];
+const TABS = 10;
 /** How far apart tabs refresh that do not do so at the same moment: a response takes longer on most networks. */
 const APART_MS = 20;
 /** When a client repeats a refresh whose response was lost. */
 const RETRY_MS = 15_000;
 /** How long a user and a thief wait for their turns, and how many turns there are. */
 const [TURN_MS, TURNS] = [12_000, 10];
-/** How long a server rests before its memory is read. */
-const REST_MS = 10_000;
-/** In how many rounds CPU is measured, and how many refreshes are under way at the same time. */
+/** How long the store is away, how often a user refreshes meanwhile, and afterwards, and how long afterwards a user is waited for. */
+const [OUTAGE_MS, USE_MS, AGAIN_MS, WAIT_MS] = [20_000, 1_000, 100, 60_000];
+/** How many services ask at the same time after a logout, how often it is measured, and how often and how long each service asks. */
+const [SERVICES, LOGOUTS, ASK_MS, ASKED_MS] = [50, 20, 5, 5_000];
+/** How long a server rests before its memory is read, and how many logins there are before it is read again. */
+const [REST_MS, LOGINS] = [45_000, 2_100];
+/** In how many rounds CPU is measured, and how many requests are under way at the same time. */
 const [ROUNDS, PARALLEL] = [5, 16];
+/** How far rounds are apart: more than the reuse interval of this service, within which a refresh does not rotate. */
+const ROUND_MS = 11_000;
 
 const users = <T>(act: () => Promise<T>) => Promise.all(Array.from({ length: USERS }, act));
-const signedOut = (outcomes: readonly boolean[]) => `${outcomes.filter((served) => !served).length} of ${USERS}`;
+const count = (outcomes: readonly boolean[], what: boolean) => String(outcomes.filter((is) => is === what).length);
 
-async function served({ refresh }: Running, kept: string): Promise<string> {
-  const outcome = await refresh(kept);
-  if (!outcome.served) throw new Error("a refresh of an honest user was refused");
-  return outcome.kept;
+async function served(running: Running, held: Held): Promise<Held> {
+  const outcome = await refresh(running, held);
+  if (outcome.result !== "served") throw new Error("a refresh of an honest user was refused");
+  return outcome;
 }
 
-const logIn = async (running: Running) => served(running, await running.logIn());
+const logIn = async (running: Running) => served(running, await signIn(running));
+const isSignedIn = async (running: Running, held: Held) => (await refresh(running, held)).result === "served";
 
 /**
  * Tabs of one browser refresh with the same token, and the browser keeps the last response that brings something. A server that reads a
  * token before it marks the token as used may serve tabs of the same moment, and not those that are some ms apart.
  */
-function tabs(count: number, apartMs: number) {
+function tabs(apartMs: number) {
   return async (running: Running): Promise<string> => {
-    const outcomes = await users(async () => {
-      const kept = await logIn(running);
-      let last = kept;
+    const signedIn = await users(async () => {
+      const held = await logIn(running);
+      let last = held;
       const inTab = async (_: unknown, tab: number) => {
         await sleep(tab * apartMs);
-        const outcome = await running.refresh(kept);
-        if (outcome.served) last = outcome.kept;
+        const outcome = await refresh(running, held);
+        if (outcome.result === "served") last = outcome;
       };
-      await Promise.all(Array.from({ length: count }, inTab));
-      return (await running.refresh(last)).served;
+      await Promise.all(Array.from({ length: TABS }, inTab));
+      return isSignedIn(running, last);
     });
-    return signedOut(outcomes);
+    return count(signedIn, false);
   };
 }
 
 /** The response to a refresh is lost, and the client refreshes again with what it has. */
 async function lostResponse(running: Running): Promise<string> {
-  const outcomes = await users(async () => {
-    const kept = await logIn(running);
-    await running.refresh(kept);
+  const signedIn = await users(async () => {
+    const held = await logIn(running);
+    await refresh(running, held);
     await sleep(RETRY_MS);
-    return (await running.refresh((await running.refresh(kept)).kept)).served;
+    return isSignedIn(running, await refresh(running, held));
   });
-  return signedOut(outcomes);
+  return count(signedIn, false);
 }
 
 /** A thief has a copy of what a user holds. Both refresh in turns, and the user begins. */
-async function theft(running: Running): Promise<string> {
+async function theft(running: Running): Promise<readonly string[]> {
   const stolen = await logIn(running);
   const hands = [stolen, stolen];
   let thiefServed = 0;
   for (let turn = 0; turn < TURNS; turn++) {
     await sleep(TURN_MS);
     const who = turn % 2;
-    const outcome = await running.refresh(hands[who] ?? "");
-    if (!outcome.served) return `${thiefServed}; ${((turn + 1) * TURN_MS) / 1_000} s`;
-    hands[who] = outcome.kept;
+    const outcome = await refresh(running, hands[who] ?? stolen);
+    if (outcome.result !== "served") return [String(thiefServed), `${((turn + 1) * TURN_MS) / 1_000} s`];
+    hands[who] = outcome;
     thiefServed += who;
   }
-  return `${thiefServed}; not within ${(TURNS * TURN_MS) / 1_000} s`;
+  return [String(thiefServed), "never"];
 }
 
-const SCENARIOS = [tabs(2, 0), tabs(10, 0), tabs(2, APART_MS), tabs(10, APART_MS), lostResponse, theft];
+const ABSENCES: readonly ((store: Store) => Promise<() => Promise<void>>)[] = [
+  async (store) => {
+    store.pause();
+    return async () => store.resume();
+  },
+  async (store) => {
+    await store.stop();
+    return store.start;
+  },
+];
+
+/** The store stalls, and later is stopped and started again. Users refresh all the time, and give a request up after 10 s. */
+async function outages(running: Running): Promise<readonly string[]> {
+  const { store } = running;
+  if (store === undefined) return ["–", "–", "–"];
+  const [refused, out, waits]: [boolean[], boolean[], number[]] = [[], [], []];
+  for (const begin of ABSENCES) {
+    const sessions = await users(() => logIn(running));
+    const end = await begin(store);
+    let backAt: number | undefined;
+    const using = sessions.map(async (session) => {
+      let held: Held = session;
+      let isRefused = false;
+      for (;;) {
+        const outcome = await running.refresh(held);
+        held = outcome;
+        isRefused ||= outcome.result === "refused";
+        const sinceBack = backAt === undefined ? undefined : performance.now() - backAt;
+        if (sinceBack !== undefined && (outcome.result === "served" || sinceBack > WAIT_MS)) {
+          refused.push(isRefused);
+          out.push(outcome.result !== "served");
+          if (outcome.result === "served") waits.push(sinceBack);
+          return;
+        }
+        await sleep(sinceBack === undefined ? USE_MS : AGAIN_MS);
+      }
+    });
+    await sleep(OUTAGE_MS);
+    await end();
+    backAt = performance.now();
+    await Promise.all(using);
+  }
+  return [
+    count(refused, true),
+    count(out, true),
+    waits.length === 0 ? "–" : `${(Math.max(...waits) / 1_000).toFixed(1)} s`,
+  ];
+}
 
 async function withPeer<T>({ start }: Contender, act: (running: Running) => Promise<T>): Promise<T> {
   const running = await start();
@@ -107,56 +164,100 @@ async function withPeer<T>({ start }: Contender, act: (running: Running) => Prom
 /** Returns the cells of a contender, a scenario after the other. */
 async function faults(running: Running): Promise<string[]> {
   const cells: string[] = [];
-  for (const scenario of SCENARIOS) cells.push(await scenario(running));
+  for (const scenario of [tabs(0), tabs(APART_MS), lostResponse, outages, theft]) {
+    cells.push(...[await scenario(running)].flat());
+  }
   return cells;
 }
 
-/** Refreshes each session of a list once. */
-async function refreshAll(running: Running, kept: string[]): Promise<void> {
+/** Measures from the acknowledgement of a logout until services refuse what the user held. */
+async function refusals(running: Running): Promise<string[]> {
+  const { services, stop } = await running.startServices(SERVICES);
+  const delays: number[] = [];
+  try {
+    while (delays.length < SERVICES * LOGOUTS) {
+      const held = await logIn(running);
+      const before = await Promise.all(services.map((accepts) => accepts(held.access)));
+      if (before.includes(false)) throw new Error("a service refuses an honest user");
+      await running.logOut(held);
+      const endedAt = performance.now();
+      const untilRefused = services.map(async (accepts) => {
+        while (await accepts(held.access)) {
+          if (performance.now() - endedAt > ASKED_MS) return Number.POSITIVE_INFINITY;
+          await sleep(ASK_MS);
+        }
+        return performance.now() - endedAt;
+      });
+      delays.push(...(await Promise.all(untilRefused)));
+      if (delays.includes(Number.POSITIVE_INFINITY)) {
+        return [running.checkedBy, `expiry, ${running.lifeSeconds(held.access)} s`, "–"];
+      }
+    }
+  } finally {
+    stop();
+  }
+  const sorted = delays.toSorted((one, other) => one - other);
+  const at = (share: number) => `${(sorted[Math.ceil(share * sorted.length) - 1] ?? Number.NaN).toFixed(0)} ms`;
+  return [running.checkedBy, at(0.5), at(0.99)];
+}
+
+/** Does something a number of times, with several under way at the same time. */
+async function inParallel(times: number, act: (at: number) => Promise<void>): Promise<void> {
   let begun = 0;
   const work = async () => {
-    while (begun < kept.length) {
-      const at = begun++;
-      kept[at] = await served(running, kept[at] ?? "");
-    }
+    while (begun < times) await act(begun++);
   };
   await Promise.all(Array.from({ length: PARALLEL }, work));
 }
 
-type Measured = { running: Running; redisPid: number; rest: number; kept: string[]; server: number[]; both: number[] };
+type Measured = {
+  readonly running: Running;
+  readonly storePids: () => Promise<readonly number[]>;
+  readonly memory: readonly string[];
+  readonly sessions: Held[];
+  readonly server: number[];
+  readonly both: number[];
+};
 
 async function prepare({ start }: Contender): Promise<Measured> {
   const running = await start();
+  const memory = () => (residentMemory(running.pid) ?? Number.NaN).toFixed(0);
   await sleep(REST_MS);
-  const rest = residentMemory(running.pid) ?? Number.NaN;
-  const kept: string[] = [];
-  while (kept.length < REFRESHES) kept.push(await running.logIn());
-  const [, pid = "0"] = /process_id:(\d+)/.exec((await running.redis?.admin.info("server")) ?? "") ?? [];
-  return { running, redisPid: Number(pid), rest, kept, server: [], both: [] };
+  const rest = memory();
+  const sessions: Held[] = [];
+  await inParallel(LOGINS, async () => void sessions.push(await signIn(running)));
+  return {
+    ...{ running, storePids: running.store?.pids ?? (async () => []), memory: [rest, memory()] },
+    ...{ sessions: sessions.slice(0, REFRESHES), server: [], both: [] },
+  };
 }
 
-/** Measures CPU and memory. The first round, in which code is compiled, is not counted. */
+/** Measures CPU, memory and logouts. The first round, in which code is compiled, is not counted. */
 async function costs(): Promise<string[][]> {
   const all = await Promise.all(CONTENDERS.map(prepare));
-  const secondsOf = (pid: number) => (pid === 0 ? 0 : (cpuTime(pid) ?? Number.NaN));
+  const secondsOf = (pids: readonly number[]) => pids.reduce((sum, pid) => sum + (cpuTime(pid) ?? 0), 0);
   for (let round = 0; round <= ROUNDS; round++) {
-    for (const { running, redisPid, kept, server, both } of all) {
-      const before = [secondsOf(running.pid), secondsOf(redisPid)] as const;
-      await refreshAll(running, kept);
+    const passed = sleep(ROUND_MS);
+    for (const { running, storePids, sessions, server, both } of all) {
+      const before = [secondsOf([running.pid]), secondsOf(await storePids())] as const;
+      await inParallel(REFRESHES, async (at) => {
+        sessions[at] = await served(running, sessions[at] as Held);
+      });
       if (round === 0) continue;
-      const ofServer = ((secondsOf(running.pid) - before[0]) * 1e6) / REFRESHES;
+      const ofServer = ((secondsOf([running.pid]) - before[0]) * 1e6) / REFRESHES;
       server.push(ofServer);
-      both.push(ofServer + ((secondsOf(redisPid) - before[1]) * 1e6) / REFRESHES);
+      both.push(ofServer + ((secondsOf(await storePids()) - before[1]) * 1e6) / REFRESHES);
     }
+    await passed;
   }
-  await Promise.all(all.map(({ running }) => running.stop()));
   const first = median(all[0]?.both ?? []);
-  return all.map(({ server, both, rest }) => [
-    `${median(server).toFixed(0)} µs`,
-    `${median(both).toFixed(0)} µs`,
-    (median(both) / first).toFixed(1),
-    `${rest.toFixed(0)} MiB`,
-  ]);
+  const rows: string[][] = [];
+  for (const { running, server, both, memory } of all) {
+    const cpu = [median(server).toFixed(0), median(both).toFixed(0), (median(both) / first).toFixed(1)];
+    rows.push([...(await refusals(running)), ...cpu, ...memory]);
+    await running.stop();
+  }
+  return rows;
 }
 
 const directory = import.meta.dirname;
@@ -167,22 +268,41 @@ if (!existsSync(join(directory, "node_modules"))) {
 buildPackages(["service"]);
 const versionOf = (path: string): string =>
   JSON.parse(readFileSync(join(directory, path, "package.json"), "utf8")).version;
-const load = () => loadavg()[0]?.toFixed(1);
-const loadBefore = load();
 const ofFaults = await Promise.all(CONTENDERS.map((contender) => withPeer(contender, faults)));
 const ofCosts = await costs();
 
-const columns = ["two tabs: signed out", "ten tabs", "two tabs, 20 ms apart", "ten tabs, 20 ms apart"];
-columns.push("a lost response", "a thief: served; out after");
-columns.push("CPU of a refresh", "with the store", "of the first", "memory at rest");
-const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-console.log(line(["", ...columns]));
-console.log(`|${"---|".repeat(columns.length + 1)}`);
-for (const [at, { name }] of CONTENDERS.entries()) {
-  console.log(line([name, ...(ofFaults[at] ?? []), ...(ofCosts[at] ?? [])]));
+const named = (rows: readonly (readonly string[])[]) => rows.map((cells, at) => [CONTENDERS[at]?.name ?? "", ...cells]);
+const faultTitle = ["", `${TABS} tabs at once`, `${TABS} tabs ${APART_MS} ms apart`, "lost response"];
+const ofOutages = `of ${ABSENCES.length * USERS}`;
+faultTitle.push(
+  `store away: refused, ${ofOutages}`,
+  `out, ${ofOutages}`,
+  "last served after",
+  "thief served",
+  "out after",
+);
+const costTitle = [
+  "",
+  "services check by",
+  "logout to refusal, p50",
+  "p99",
+  "CPU of a refresh, µs",
+  "with the store",
+  "ratio",
+];
+costTitle.push("MiB at rest", `after ${LOGINS.toLocaleString("en")} logins`);
+const versions = [
+  `node-oidc-provider ${versionOf("../../../node_modules/oidc-provider")}`,
+  `better-auth ${versionOf("node_modules/better-auth")}`,
+];
+if (PEER_HYDRA !== undefined) {
+  const [, version = "?"] =
+    /Version:\s+v?(\S+)/.exec(execFileSync(PEER_HYDRA, ["version"], { encoding: "utf8" })) ?? [];
+  versions.push(`Hydra ${version} on PostgreSQL`);
 }
-console.log(`
-node-oidc-provider ${versionOf("../../../node_modules/oidc-provider")}, better-auth ${versionOf("node_modules/better-auth")}, \
-${serverVersion()}, Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}, \
-${new Date().toISOString().slice(0, 10)}, load ${loadBefore} to ${load()}`);
+console.log(
+  [table(faultTitle, named(ofFaults)), table(costTitle, named(ofCosts)), machine(...versions, serverVersion())].join(
+    "\n\n",
+  ),
+);
 process.exit(0);

@@ -10,7 +10,7 @@ import { createServer } from "node:http";
 import { Redis } from "ioredis";
 import { Provider } from "oidc-provider";
 
-const { PORT, REDIS_URL, ROTATION } = process.env;
+const { PORT, REDIS_URL, ROTATION, SERVICE_SECRET } = process.env;
 const issuer = `http://127.0.0.1:${PORT}`;
 const redis = new Redis(REDIS_URL).on("error", () => {});
 
@@ -73,11 +73,18 @@ const provider = new Provider(issuer, {
       grant_types: ["authorization_code", "refresh_token"],
       id_token_signed_response_alg: "ES256",
     },
+    // The services, which ask whether a token is valid.
+    {
+      ...{ client_id: "service", client_secret: SERVICE_SECRET, token_endpoint_auth_method: "client_secret_post" },
+      ...{ redirect_uris: [], grant_types: [], response_types: [] },
+    },
   ],
   scopes: scope.split(" "),
   findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
   features: {
     devInteractions: { enabled: false },
+    introspection: { enabled: true },
+    revocation: { enabled: true },
     ...(ROTATION === "off" && {
       resourceIndicators: { enabled: true, getResourceServerInfo: () => api, useGrantedResource: () => true },
     }),

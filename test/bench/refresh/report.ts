@@ -1,5 +1,6 @@
 import { median } from "../../support/median.ts";
-import { type Measured, strangers } from "./ratios.ts";
+import { table } from "../machine.ts";
+import { type Measured, ratio, strangers } from "./ratios.ts";
 
 /** A figure that has a goal. If `value` is undefined, it could not be measured, and `note` says why. */
 export type Figure = {
@@ -46,6 +47,17 @@ export function asTable({ seconds, rounds, pinned, servers, figures, remarks }: 
     lines.push(`${row(title, text, `${wanted}${unit}`, verdict)}${note === undefined ? "" : `  ${note}`}`.trimEnd());
   }
   return [...lines, "", ...remarks, ""].join("\n");
+}
+
+/** Returns the table of docs/why/performance.md: what each request costs, beside a refresh by the JSON route. */
+export function costTable(measured: ReadonlyMap<string, Measured>): string {
+  const json = measured.get("json");
+  const rows = [...measured.values()].map((server) => {
+    const share = json === undefined ? Number.NaN : ratio(server, json, "cpu");
+    const cpu = median(server.results.map((result) => result.cpu));
+    return [server.title, cpu.toFixed(1), typeof share === "number" ? share.toFixed(2) : share.refused];
+  });
+  return table(["a request", "CPU, µs", "of a refresh"], rows);
 }
 
 export function asJson(report: Report): string {

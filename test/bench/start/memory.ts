@@ -7,6 +7,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startLoad } from "../../support/load.ts";
+import { table } from "../machine.ts";
 import { cpuTime, residentMemory } from "../refresh/proc.ts";
 import { ADMIN_HEADERS, type Contender, CREATE_SESSION, pairOf } from "./package.ts";
 
@@ -33,12 +34,12 @@ const COLUMNS = {
 /** Returns the table of docs/why/performance.md. */
 export async function memoryTable(contenders: readonly Contender[]): Promise<string> {
   const title = ["store", ...Object.values(COLUMNS), "allocated", "promoted", "full collections in 100,000"];
-  const rows: string[] = [];
+  const rows: string[][] = [];
   for (const contender of contenders) rows.push(await measure(contender));
-  return [`| ${title.join(" | ")} |`, `|${"---|".repeat(title.length)}`, ...rows].join("\n");
+  return table(title, rows);
 }
 
-async function measure({ name: store, command, env }: Contender): Promise<string> {
+async function measure({ name: store, command, env }: Contender): Promise<string[]> {
   const all = { ...env, REUSE_INTERVAL: "0", RATE_LIMIT_REFRESH: "1000000/1s" };
   const service = spawn(process.execPath, [...FLAGS, command], { env: all, stdio: ["ignore", "pipe", "ignore"] });
   const pid = service.pid ?? 0;
@@ -84,7 +85,7 @@ async function measure({ name: store, command, env }: Contender): Promise<string
   console.error(`${store}: ${((used / count) * 1e6).toFixed(0)} µs of CPU per refresh, ${count} refreshes`);
   const cells = Object.keys(COLUMNS).map((name) => `${megabytes[name as keyof typeof COLUMNS].toFixed(0)} MiB`);
   const garbage = [`${(perRefresh("allocated") / 1000).toFixed(1)} kB`, `${perRefresh("promoted").toFixed(0)} bytes`];
-  return `| ${[store, ...cells, ...garbage, ((full / count) * 100_000).toFixed(0)].join(" | ")} |`;
+  return [store, ...cells, ...garbage, ((full / count) * 100_000).toFixed(0)];
 }
 
 /** Returns the cookie of a new session. */
