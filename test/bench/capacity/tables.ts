@@ -58,16 +58,16 @@ export function needsTable(demands: readonly Demand[], costs: Costs): string {
 
 /** The costs from which the others are computed, in µs of CPU. */
 export function costsTable({ instance, redis, memory, machine }: Costs): string {
-  const rows: readonly (readonly [what: string, instance: number, redis?: number])[] = [
-    ["refresh", instance.refresh, redis.refresh],
-    ["creation", instance.creation, redis.creation],
-    ["ending", instance.ending, redis.ending],
-    ["reading an ending, at each other instance", instance.reading, redis.reading],
-    ["message of the feed", instance.message],
-    ["a second at rest", instance.rest, redis.rest],
+  const row = (what: string, ...costs: readonly number[]) => [what, ...costs.map(count)];
+  const rows = [
+    row("refresh", instance.refresh, redis.refresh),
+    row("creation", instance.creation, redis.creation),
+    row("ending", instance.ending, redis.ending),
+    row("reading an ending, at each other instance", instance.reading, redis.reading),
+    row("a second at rest", instance.rest, redis.rest),
+    [...row("message of the feed", instance.message), ""],
   ];
-  const cells = rows.map(([what, ...costs]) => [what, ...costs.map(count), ...(costs.length < 2 ? [""] : [])]);
-  const costs = table(["µs of CPU", "an instance", "Redis"], cells);
+  const costs = table(["µs of CPU", "an instance", "Redis"], rows);
   const perSecond = Math.floor((PLAN.use * 1e4) / instance.refresh) * 100;
   const carried =
     `**One instance** takes ${count(perSecond)} refreshes a second on half of a core, ` +

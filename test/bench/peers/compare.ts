@@ -5,8 +5,8 @@
  *
  *     npm run bench:peers [-- --users 20 --refreshes 1000]
  *
- * It takes ten minutes. All contenders run on loopback, and their scenarios, which mostly wait, at the same time. CPU and the time from a
- * logout are measured in turns, so other load on the machine changes the ratios less than the figures.
+ * It takes a quarter of an hour. All contenders run on loopback, and are measured in turns, so other load on the machine changes the ratios
+ * less than the figures. What mostly waits runs at the same time.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -18,7 +18,7 @@ import { median } from "../../support/median.ts";
 import { serverVersion } from "../../support/redis.ts";
 import { machine, table } from "../machine.ts";
 import { cpuTime, residentMemory } from "../refresh/proc.ts";
-import { type Contender, type Held, type Running, refresh, type Store, signIn } from "./contenders/contender.ts";
+import { type Held, type Running, refresh, repeat, type Store } from "./contenders/contender.ts";
 import { CONTENDERS, PEER_HYDRA } from "./contenders.ts";
 
 const { values } = parseArgs({
@@ -52,7 +52,8 @@ async function served(running: Running, held: Held): Promise<Held> {
   return outcome;
 }
 
-const logIn = async (running: Running) => served(running, await signIn(running));
+/** Signs a user in, and refreshes once. On a busy machine the response to that may be late, and it is done again. */
+const logIn = (running: Running) => repeat(async () => served(running, await running.logIn()));
 const isSignedIn = async (running: Running, held: Held) => (await refresh(running, held)).result === "served";
 
 /**
@@ -60,7 +61,7 @@ const isSignedIn = async (running: Running, held: Held) => (await refresh(runnin
  * token before it marks the token as used may serve tabs of the same moment, and not those that are some ms apart.
  */
 function tabs(apartMs: number) {
-  return async (running: Running): Promise<string> => {
+  return async (running: Running): Promise<readonly string[]> => {
     const signedIn = await users(async () => {
       const held = await logIn(running);
       let last = held;
@@ -72,19 +73,19 @@ function tabs(apartMs: number) {
       await Promise.all(Array.from({ length: TABS }, inTab));
       return isSignedIn(running, last);
     });
-    return count(signedIn, false);
+    return [count(signedIn, false)];
   };
 }
 
 /** The response to a refresh is lost, and the client refreshes again with what it has. */
-async function lostResponse(running: Running): Promise<string> {
+async function lostResponse(running: Running): Promise<readonly string[]> {
   const signedIn = await users(async () => {
     const held = await logIn(running);
     await refresh(running, held);
     await sleep(RETRY_MS);
     return isSignedIn(running, await refresh(running, held));
   });
-  return count(signedIn, false);
+  return [count(signedIn, false)];
 }
 
 /** A thief has a copy of what a user holds. Both refresh in turns, and the user begins. */
@@ -109,12 +110,12 @@ const ABSENCES: readonly ((store: Store) => Promise<() => Promise<void>>)[] = [
     return async () => store.resume();
   },
   async (store) => {
-    await store.stop();
+    await store.shutDown();
     return store.start;
   },
 ];
 
-/** The store stalls, and later is stopped and started again. Users refresh all the time, and give a request up after 10 s. */
+/** The store stalls, and later is stopped and started again. Users refresh all the time, and give a request up after 15 s. */
 async function outages(running: Running): Promise<readonly string[]> {
   const { store } = running;
   if (store === undefined) return ["–", "–", "–"];
@@ -152,22 +153,19 @@ async function outages(running: Running): Promise<readonly string[]> {
   ];
 }
 
-async function withPeer<T>({ start }: Contender, act: (running: Running) => Promise<T>): Promise<T> {
-  const running = await start();
-  try {
-    return await act(running);
-  } finally {
-    await running.stop();
-  }
+/** Returns the results of all contenders, which are measured in turns. */
+async function inTurns<T, R>(all: readonly T[], act: (each: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (const each of all) results.push(await act(each));
+  return results;
 }
 
-/** Returns the cells of a contender, a scenario after the other. */
-async function faults(running: Running): Promise<string[]> {
-  const cells: string[] = [];
-  for (const scenario of [tabs(0), tabs(APART_MS), lostResponse, outages, theft]) {
-    cells.push(...[await scenario(running)].flat());
-  }
-  return cells;
+/** Returns the cells of each contender. What mostly waits runs at the same time. */
+async function faults(all: readonly Running[]): Promise<string[][]> {
+  const columns: (readonly string[])[][] = [];
+  for (const scenario of [tabs(0), tabs(APART_MS)]) columns.push(await inTurns(all, scenario));
+  for (const scenario of [lostResponse, outages, theft]) columns.push(await Promise.all(all.map(scenario)));
+  return all.map((_, at) => columns.flatMap((column) => column[at] ?? []));
 }
 
 /** Measures from the acknowledgement of a logout until services refuse what the user held. */
@@ -210,54 +208,40 @@ async function inParallel(times: number, act: (at: number) => Promise<void>): Pr
   await Promise.all(Array.from({ length: PARALLEL }, work));
 }
 
-type Measured = {
-  readonly running: Running;
-  readonly storePids: () => Promise<readonly number[]>;
-  readonly memory: readonly string[];
-  readonly sessions: Held[];
-  readonly server: number[];
-  readonly both: number[];
-};
-
-async function prepare({ start }: Contender): Promise<Measured> {
-  const running = await start();
-  const memory = () => (residentMemory(running.pid) ?? Number.NaN).toFixed(0);
+/** Measures memory, CPU and logouts. The first round, in which code is compiled, is not counted. */
+async function costs(all: readonly Running[]): Promise<string[][]> {
+  const memoryOf = ({ pid }: Running) => (residentMemory(pid) ?? Number.NaN).toFixed(0);
   await sleep(REST_MS);
-  const rest = memory();
-  const sessions: Held[] = [];
-  await inParallel(LOGINS, async () => void sessions.push(await signIn(running)));
-  return {
-    ...{ running, storePids: running.store?.pids ?? (async () => []), memory: [rest, memory()] },
-    ...{ sessions: sessions.slice(0, REFRESHES), server: [], both: [] },
-  };
-}
-
-/** Measures CPU, memory and logouts. The first round, in which code is compiled, is not counted. */
-async function costs(): Promise<string[][]> {
-  const all = await Promise.all(CONTENDERS.map(prepare));
+  const rest = all.map(memoryOf);
+  const measured = await inTurns(all, async (running) => {
+    const sessions: Held[] = [];
+    await inParallel(LOGINS, async () => void sessions.push(await repeat(running.logIn)));
+    const figures = { server: [] as number[], both: [] as number[] };
+    return { running, sessions: sessions.slice(0, REFRESHES), memory: memoryOf(running), ...figures };
+  });
   const secondsOf = (pids: readonly number[]) => pids.reduce((sum, pid) => sum + (cpuTime(pid) ?? 0), 0);
+  const used = async ({ pid, store }: Running) => [secondsOf([pid]), secondsOf((await store?.pids()) ?? [])] as const;
   for (let round = 0; round <= ROUNDS; round++) {
     const passed = sleep(ROUND_MS);
-    for (const { running, storePids, sessions, server, both } of all) {
-      const before = [secondsOf([running.pid]), secondsOf(await storePids())] as const;
+    for (const { running, sessions, server, both } of measured) {
+      const before = await used(running);
       await inParallel(REFRESHES, async (at) => {
-        sessions[at] = await served(running, sessions[at] as Held);
+        sessions[at] = await served(running, sessions[at] as Held).catch(() => logIn(running));
       });
       if (round === 0) continue;
-      const ofServer = ((secondsOf([running.pid]) - before[0]) * 1e6) / REFRESHES;
+      const after = await used(running);
+      const ofServer = ((after[0] - before[0]) * 1e6) / REFRESHES;
       server.push(ofServer);
-      both.push(ofServer + ((secondsOf(await storePids()) - before[1]) * 1e6) / REFRESHES);
+      both.push(ofServer + ((after[1] - before[1]) * 1e6) / REFRESHES);
     }
     await passed;
   }
-  const first = median(all[0]?.both ?? []);
-  const rows: string[][] = [];
-  for (const { running, server, both, memory } of all) {
+  const first = median(measured[0]?.both ?? []);
+  const ofLogouts = await inTurns(all, refusals);
+  return measured.map(({ server, both, memory }, at) => {
     const cpu = [median(server).toFixed(0), median(both).toFixed(0), (median(both) / first).toFixed(1)];
-    rows.push([...(await refusals(running)), ...cpu, ...memory]);
-    await running.stop();
-  }
-  return rows;
+    return [...(ofLogouts[at] ?? []), ...cpu, rest[at] ?? "", memory];
+  });
 }
 
 const directory = import.meta.dirname;
@@ -268,8 +252,10 @@ if (!existsSync(join(directory, "node_modules"))) {
 buildPackages(["service"]);
 const versionOf = (path: string): string =>
   JSON.parse(readFileSync(join(directory, path, "package.json"), "utf8")).version;
-const ofFaults = await Promise.all(CONTENDERS.map((contender) => withPeer(contender, faults)));
-const ofCosts = await costs();
+const all = await inTurns(CONTENDERS, ({ start }) => start());
+const ofCosts = await costs(all);
+const ofFaults = await faults(all);
+await Promise.all(all.map((running) => running.stop()));
 
 const named = (rows: readonly (readonly string[])[]) => rows.map((cells, at) => [CONTENDERS[at]?.name ?? "", ...cells]);
 const faultTitle = ["", `${TABS} tabs at once`, `${TABS} tabs ${APART_MS} ms apart`, "lost response"];

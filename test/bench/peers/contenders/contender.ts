@@ -23,8 +23,10 @@ export type Store = {
   readonly pause: () => void;
   readonly resume: () => void;
   /** Ends it in an orderly way. `start` starts it again, with what it has stored. */
-  readonly stop: () => Promise<void>;
+  readonly shutDown: () => Promise<void>;
   readonly start: () => Promise<void>;
+  /** Ends it, and removes what it has stored. */
+  readonly stop: () => Promise<void>;
 };
 
 export type Running = {
@@ -50,8 +52,8 @@ export type Contender = { readonly name: string; readonly start: () => Promise<R
 
 export type Reply = { readonly status: number; readonly headers: Headers; readonly text: string };
 
-/** After how many ms a client gives a refresh up. */
-const PATIENCE_MS = 10_000;
+/** After how many ms a client gives a refresh up. This service's kit waits as long. */
+const PATIENCE_MS = 15_000;
 
 export const json = { "content-type": "application/json" };
 
@@ -113,8 +115,9 @@ export async function redisWithFile(): Promise<Store & { readonly url: string }>
     pids: async () => [Number(/process_id:(\d+)/.exec(await redis.admin.info("server"))?.[1])],
     pause: () => redis.pause(),
     resume: () => redis.resume(),
-    stop: () => redis.kill("SIGTERM"),
+    shutDown: () => redis.kill("SIGTERM"),
     start: () => redis.start(),
+    stop: () => redis.stop(),
   };
 }
 
@@ -141,7 +144,7 @@ export function lifeOfJwt(access: string): number {
 }
 
 /** Repeats what an overloaded machine refuses. @throws the last error */
-async function repeat<T>(act: () => Promise<T>, attempts = 40): Promise<T> {
+export async function repeat<T>(act: () => Promise<T>, attempts = 40): Promise<T> {
   try {
     return await act();
   } catch (error) {
@@ -150,9 +153,6 @@ async function repeat<T>(act: () => Promise<T>, attempts = 40): Promise<T> {
     return repeat(act, attempts - 1);
   }
 }
-
-/** Signs a user in. */
-export const signIn = (running: Running): Promise<Held> => repeat(running.logIn);
 
 /** Refreshes, and repeats that while the server is unavailable, as clients do, since it is no logout. */
 export const refresh = (running: Running, held: Held): Promise<Outcome> =>

@@ -53,11 +53,11 @@ export async function startPostgres(programs: string): Promise<Store & { readonl
       await whileRunning(program, async () => execFileSync(join(programs, "pg_isready"), ask));
     },
     /** Stops it in an orderly way. By SIGTERM it would wait for its clients. */
-    async stop() {
+    async shutDown() {
       program?.kill("SIGINT");
       await program?.exited;
     },
   };
   await store.start();
-  return store;
+  return { ...store, stop: store.shutDown };
 }
