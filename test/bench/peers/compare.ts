@@ -3,7 +3,7 @@
  * PostgreSQL, whose programs are in `PEER_POSTGRES`), each by default and by its best settings: tabs that refresh with one token, a lost response, a stolen credential, a store that is away, how soon
  * services refuse what a logout has ended, CPU and memory. It prints the tables of docs/why/comparison.md.
  *
- *     npm run bench:peers [-- --users 20 --refreshes 1000]
+ *     npm run bench:peers [-- --users 20 --refreshes 1000] [--only faults|costs]
  *
  * It takes a quarter of an hour. All contenders run on loopback, and are measured in turns, so other load on the machine changes the ratios
  * less than the figures. What mostly waits runs at the same time.
@@ -22,7 +22,11 @@ import { type Held, type Running, refresh, repeat, type Store } from "./contende
 import { CONTENDERS, PEER_HYDRA } from "./contenders.ts";
 
 const { values } = parseArgs({
-  options: { users: { type: "string", default: "20" }, refreshes: { type: "string", default: "1000" } },
+  options: {
+    users: { type: "string", default: "20" },
+    refreshes: { type: "string", default: "1000" },
+    only: { type: "string", default: "faults,costs" },
+  },
 });
 const [USERS, REFRESHES] = [Number(values.users), Number(values.refreshes)];
 const TABS = 10;
@@ -253,42 +257,33 @@ buildPackages(["service"]);
 const versionOf = (path: string): string =>
   JSON.parse(readFileSync(join(directory, path, "package.json"), "utf8")).version;
 const all = await inTurns(CONTENDERS, ({ start }) => start());
-const ofCosts = await costs(all);
-const ofFaults = await faults(all);
+const FAULTS = [
+  ...["", `${TABS} tabs at once: out, of ${USERS}`, `${APART_MS} ms apart`, "lost response"],
+  ...[`store away: refused, of ${ABSENCES.length * USERS}`, "out", "last served after"],
+  ...["thief served", "out after"],
+];
+const COSTS = [
+  ...["", "services check by", "logout to refusal, p50", "p99", "CPU of a refresh, µs", "with the store", "ratio"],
+  ...["MiB at rest", `after ${LOGINS.toLocaleString("en")} logins`],
+];
+const print = (title: readonly string[], rows: readonly (readonly string[])[]) =>
+  console.log(
+    `${table(
+      title,
+      rows.map((cells, at) => [CONTENDERS[at]?.name ?? "", ...cells]),
+    )}\n`,
+  );
+if (values.only.includes("costs")) print(COSTS, await costs(all));
+if (values.only.includes("faults")) print(FAULTS, await faults(all));
 await Promise.all(all.map((running) => running.stop()));
 
-const named = (rows: readonly (readonly string[])[]) => rows.map((cells, at) => [CONTENDERS[at]?.name ?? "", ...cells]);
-const faultTitle = ["", `${TABS} tabs at once`, `${TABS} tabs ${APART_MS} ms apart`, "lost response"];
-const ofOutages = `of ${ABSENCES.length * USERS}`;
-faultTitle.push(
-  `store away: refused, ${ofOutages}`,
-  `out, ${ofOutages}`,
-  "last served after",
-  "thief served",
-  "out after",
-);
-const costTitle = [
-  "",
-  "services check by",
-  "logout to refusal, p50",
-  "p99",
-  "CPU of a refresh, µs",
-  "with the store",
-  "ratio",
-];
-costTitle.push("MiB at rest", `after ${LOGINS.toLocaleString("en")} logins`);
 const versions = [
   `node-oidc-provider ${versionOf("../../../node_modules/oidc-provider")}`,
   `better-auth ${versionOf("node_modules/better-auth")}`,
 ];
 if (PEER_HYDRA !== undefined) {
-  const [, version = "?"] =
-    /Version:\s+v?(\S+)/.exec(execFileSync(PEER_HYDRA, ["version"], { encoding: "utf8" })) ?? [];
-  versions.push(`Hydra ${version} on PostgreSQL`);
+  const text = execFileSync(PEER_HYDRA, ["version"], { encoding: "utf8" });
+  versions.push(`Hydra ${/Version:\s+v?(\S+)/.exec(text)?.[1]} on PostgreSQL`);
 }
-console.log(
-  [table(faultTitle, named(ofFaults)), table(costTitle, named(ofCosts)), machine(...versions, serverVersion())].join(
-    "\n\n",
-  ),
-);
+console.log(machine(...versions, serverVersion()));
 process.exit(0);
