@@ -39,7 +39,7 @@ const [TURN_MS, TURNS] = [12_000, 10];
 /** How long the store is away, how often a user refreshes meanwhile, and afterwards, and how long afterwards a user is waited for. */
 const [OUTAGE_MS, USE_MS, AGAIN_MS, WAIT_MS] = [20_000, 1_000, 100, 60_000];
 /** How many services ask at the same time after a logout, how often it is measured, and how often and how long each service asks. */
-const [SERVICES, LOGOUTS, ASK_MS, ASKED_MS] = [50, 20, 5, 5_000];
+const [SERVICES, LOGOUTS, ASK_MS, ASKED_MS] = [50, 10, 5, 5_000];
 /** How long a server rests before its memory is read, and how many logins there are before it is read again. */
 const [REST_MS, LOGINS] = [45_000, 2_100];
 /** In how many rounds CPU is measured, and how many requests are under way at the same time. */
@@ -217,12 +217,13 @@ async function costs(all: readonly Running[]): Promise<string[][]> {
   const memoryOf = ({ pid }: Running) => (residentMemory(pid) ?? Number.NaN).toFixed(0);
   await sleep(REST_MS);
   const rest = all.map(memoryOf);
-  const measured = await inTurns(all, async (running) => {
+  const prepare = async (running: Running) => {
     const sessions: Held[] = [];
     await inParallel(LOGINS, async () => void sessions.push(await repeat(running.logIn)));
     const figures = { server: [] as number[], both: [] as number[] };
     return { running, sessions: sessions.slice(0, REFRESHES), memory: memoryOf(running), ...figures };
-  });
+  };
+  const measured = await Promise.all(all.map(prepare));
   const secondsOf = (pids: readonly number[]) => pids.reduce((sum, pid) => sum + (cpuTime(pid) ?? 0), 0);
   const used = async ({ pid, store }: Running) => [secondsOf([pid]), secondsOf((await store?.pids()) ?? [])] as const;
   for (let round = 0; round <= ROUNDS; round++) {
@@ -256,7 +257,7 @@ if (!existsSync(join(directory, "node_modules"))) {
 buildPackages(["service"]);
 const versionOf = (path: string): string =>
   JSON.parse(readFileSync(join(directory, path, "package.json"), "utf8")).version;
-const all = await inTurns(CONTENDERS, ({ start }) => start());
+const all = await Promise.all(CONTENDERS.map(({ start }) => start()));
 const FAULTS = [
   ...["", `${TABS} tabs at once: out, of ${USERS}`, `${APART_MS} ms apart`, "lost response"],
   ...[`store away: refused, of ${ABSENCES.length * USERS}`, "out", "last served after"],
