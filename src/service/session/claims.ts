@@ -31,7 +31,7 @@ export const SESSION_CLAIMS = {
   client_id: { of: "clientId", isIntrospected: true },
   /** The client has proven possession of the session's device key. A DPoP key does not count: it may have been copied. */
   device_bound: {
-    of: ({ device }, deviceProven) => (deviceProven && device?.key.algorithm !== "DPoP") || undefined,
+    of: ({ device }, deviceProven) => (deviceProven && device !== undefined && !isProofKey(device)) || undefined,
     needs: "device",
     isIntrospected: true,
   },

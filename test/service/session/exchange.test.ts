@@ -155,6 +155,7 @@ test("the life of the new token is bounded by the policy, the exchanged token an
 test("a token of a session that has ended, or is for none of the client's audiences, is refused", async () => {
   const subject = await logIn("alice");
   expect(await outcomeOf({ subject }, { subjectTokenAudiences: ["other"] })).toBe("wrong_audience");
+  await narrowed({ subject }, { subjectTokenAudiences: ["other", "orders"] });
   await store.end(subject.sid, "logout");
   expect(await outcomeOf({ subject })).toBe("revoked");
   const lost = { ...subject, sid: newSession("alice").sid };
@@ -212,14 +213,17 @@ test("at most four act, one for another", async () => {
   for (let depth = 1; depth <= 4; depth++) subject = await narrowed({ subject, actor });
   expect(await outcomeOf({ subject, actor })).toBe("wrong_actor");
   expect((await narrowed({ subject })).all.act).toEqual(subject.all.act);
-  const odd = { ...subject, all: { ...subject.all, act: "robot" } };
-  expect(await outcomeOf({ subject: odd })).toBe("wrong_actor");
+  for (const act of ["robot", 1, null, {}, { sub: 1 }, { sub: "robot", act: null }]) {
+    expect(await outcomeOf({ subject: { ...subject, all: { ...subject.all, act } } })).toBe("wrong_actor");
+  }
 });
 
 test("a token that is bound to a key never becomes one that is not", async () => {
   const [own, other] = [{ thumbprint: "a" }, { thumbprint: "b" }];
   const plain = await logIn("alice");
   expect((await narrowed({ subject: plain, proof: own })).all.cnf).toEqual({ jkt: "a" });
+  expect((await exchangeWith({ subject: plain, proof: own })).result).toMatchObject({ isKeyBound: true });
+  expect((await exchangeWith({ subject: plain })).result).toMatchObject({ isKeyBound: false });
   const subject = await narrowed({ subject: plain, proof: own });
   expect(await outcomeOf({ subject })).toBe("proof_missing");
   expect(await outcomeOf({ subject, proof: other })).toBe("other_key");
@@ -239,7 +243,7 @@ test("exchanges are limited for each client and session, apart from refreshes", 
   await exchangeWith({ subject }, {}, limit);
   expect(keys).toEqual([`gateway ${subject.sid}`]);
   const { result, events } = await exchangeWith({ subject }, {}, { ...limit, take: () => 900 });
-  expect(result).toMatchObject({ reason: "rate_limited", retryAfterMs: 900 });
+  expect(result).toEqual({ ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs: 900 });
   expect(events).toEqual([{ event: "rate_limited", limit: "refresh", sid: subject.sid }]);
 });
 

@@ -108,6 +108,13 @@ describe("the claims of an access token", () => {
     expect(decodeProtectedHeader(token)).toEqual({ typ: "at+jwt", alg: "ES256", kid: keys.current.signing.kid });
   });
 
+  test("say that a device key was proven only if the caller says so", () => {
+    const key = { algorithm: "ES256", bytes: new Uint8Array(64), thumbprint: new Uint8Array(32) } as const;
+    const session = someSession({ device: { key, state: "bound", since: NOW } });
+    expect(decodeJwt(tokensOf().issue(session, NOW).token).device_bound).toBeUndefined();
+    expect(decodeJwt(tokensOf().issue(session, NOW, true).token).device_bound).toBe(true);
+  });
+
   test("say when and how the user authenticated, to the second, and that wins over claims of its own", () => {
     const claims = '{"acr":"silver","amr":["pwd"],"auth_time":1,"role":"user","sct":1}';
     const of = (authentication: Authentication) =>

@@ -28,6 +28,13 @@ test("a sealed secret that was changed, or is of another ring, is not opened", (
   expect(() => seal.open("")).toThrow("malformed");
 });
 
+test("a secret that was sealed for one purpose is not opened for another", () => {
+  const [one, other] = ["one", "other"].map((purpose) => createSecretSeal(keys, purpose));
+  const sealed = one?.seal(SECRET) ?? "";
+  expect(one?.open(sealed)).toBe(SECRET);
+  for (const each of [other, seal]) expect(() => each?.open(sealed)).toThrow();
+});
+
 test("what cannot be a sealed secret is malformed and outdated, and an empty secret is neither", () => {
   const empty = Buffer.from(seal.seal(""), "base64url");
   const short = empty.subarray(0, -1).toString("base64url");

@@ -8,8 +8,8 @@ export const MAX_ACTORS = 4;
 
 /** Returns the parties that a claim names; undefined if it is not such a claim, or names too many. */
 export function readActors(claim: unknown, most = MAX_ACTORS): Actors | undefined {
-  if (most === 0 || typeof claim !== "object" || claim === null) return undefined;
-  const { sub, act } = claim as { readonly sub?: unknown; readonly act?: unknown };
+  if (most === 0) return undefined;
+  const { sub, act } = (claim ?? {}) as { readonly sub?: unknown; readonly act?: unknown };
   if (typeof sub !== "string") return undefined;
   if (act === undefined) return { sub };
   const former = readActors(act, most - 1);

@@ -112,7 +112,7 @@ function refuseToken(
 /** Returns who acts for the subject with the new token: the actor of the request, for those that acted before. */
 function actorsOf(policy: ExchangePolicy, { subject, actor }: ExchangeRequest): Actors | NotAllowed | undefined {
   const { act } = subject.all;
-  const former = act === undefined ? undefined : readActors(act, actor === undefined ? MAX_ACTORS : MAX_ACTORS - 1);
+  const former = readActors(act, actor === undefined ? MAX_ACTORS : MAX_ACTORS - 1);
   if (act !== undefined && former === undefined) return WRONG_ACTOR;
   if (actor === undefined) return former;
   // If somebody acts for the actor, the chain would not name them.

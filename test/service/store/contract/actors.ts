@@ -270,6 +270,20 @@ export function actorsContract(context: () => Context): void {
       expect(await logged(sid)).toEqual(before);
     });
 
+    test("may have expired before: then it ends as one that has expired, once", async () => {
+      const { store, backend, login, logged } = context();
+      const actor = subject();
+      const own = await login(actor);
+      const user = elsewhere(actor);
+      const short = await impersonate(user, { subject: actor }, { absoluteLifetimeMs: SECOND });
+      expect(await store.attach(short, own.sid, IDLE)).toEqual({ ok: true });
+      await store.end(own.sid, "logout");
+      await backend.advance(SECOND);
+      for (let look = 0; look < 2; look++) expect(await store.endAttached()).toEqual([]);
+      expect((await expireAll()).map(({ sid }) => sid)).toContain(short);
+      expect(await logged(short)).not.toContain("actor_ended");
+    });
+
     test(`is one of at most ${MAX_ATTACHED} that have not expired`, async () => {
       const { store, backend, login } = context();
       const actor = subject();
