@@ -1,6 +1,7 @@
 /** Parts of the store have clocks of their own: a time is converted by the clock of the part that it is from. */
 import { expect, test } from "vitest";
-import { keptOf, keptOfDue } from "../../../src/service/session/events/due-lines.ts";
+import { dueLines, keptOf, keptOfDue, requesterOf } from "../../../src/service/session/events/due-lines.ts";
+import type { DueRecord } from "../../../src/service/session/events/events.ts";
 import type { Place } from "../../../src/service/session/model.ts";
 import { wallMs } from "../../../src/service/session/time.ts";
 import { NOW, REQUESTER, SID } from "../../support/session/scripted.ts";
@@ -21,4 +22,50 @@ test("the time of a due event is that of its session, and of the end of all that
   });
   const audited = { event: "all_sessions_ended", revokedUntil: NOW } as const;
   expect(keptOf(audited, REQUESTER, keeping)?.event).toMatchObject({ time: at, revokedUntil: at });
+});
+
+const CLIENT = { userAgent: "", ipAddress: "", displayName: "" };
+const NAMES = { sid: SID, subject: "alice", actor: "support" };
+
+test.each<[string, object, readonly object[]]>([
+  ["the end of all", { type: "all_ended", revokedUntil: NOW }, [{ event: "all_sessions_ended", revokedUntil: NOW }]],
+  [
+    "a creation",
+    { type: "created", ...NAMES, client: CLIENT, clientId: "web" },
+    [{ event: "session_created", ...NAMES, session: { client: CLIENT, clientId: "web" } }],
+  ],
+  [
+    "a creation with a new device",
+    { type: "created", sid: SID, client: CLIENT, newDevice: true },
+    [{ event: "session_created", sid: SID, subject: "", session: { client: CLIENT, clientId: "" }, newDevice: true }],
+  ],
+  ["a creation of which nothing is known", { type: "created", ...NAMES }, []],
+  ["an end", { type: "ended", ...NAMES, reason: "logout" }, [{ event: "session_ended", ...NAMES, reason: "logout" }]],
+  ["an end of which nothing is known", { type: "ended", ...NAMES }, []],
+  ["an end of an unknown session", { type: "ended", reason: "logout" }, []],
+  ["another event", { type: "updated", ...NAMES, reason: "logout" }, []],
+  [
+    "a reuse",
+    { type: "ended", ...NAMES, reason: "reuse" },
+    [
+      { event: "authn_token_reuse", ...NAMES, cause: "two_holders" },
+      { event: "session_ended", ...NAMES, reason: "reuse" },
+    ],
+  ],
+])("the audit lines of %s that was not recorded at once", (_, event, lines) => {
+  const due = { key: SID, since: NOW, event: { time: NOW, ...event }, ids: {}, cause: "two_holders" } as DueRecord;
+  expect(dueLines(due)).toStrictEqual(lines.map((line) => ({ ...line, happenedAt: NOW })));
+});
+
+test("the requester of an event that was not recorded at once is the one of then", () => {
+  const of = (ids: object, event: object = {}) =>
+    requesterOf({ key: SID, since: NOW, event: { time: NOW, type: "ended", ...event }, ids } as DueRecord);
+  const [plain, known] = [of({}), of({ requestId: "r", traceId: "t" }, { address: "192.0.2.7", admin: "ops" })];
+  expect([plain.address(), plain.adminName, plain.correlation]).toEqual([undefined, undefined, undefined]);
+  expect([known.address(), known.adminName, known.correlation?.()]).toEqual([
+    "192.0.2.7",
+    "ops",
+    { requestId: "r", traceId: "t" },
+  ]);
+  expect(of({ requestId: "r" }).correlation?.()).toStrictEqual({ requestId: "r" });
 });
