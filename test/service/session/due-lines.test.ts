@@ -27,7 +27,7 @@ test("the time of a due event is that of its session, and of the end of all that
 const CLIENT = { userAgent: "", ipAddress: "", displayName: "" };
 const NAMES = { sid: SID, subject: "alice", actor: "support" };
 
-test.each<[string, object, readonly object[]]>([
+test.each<[string, Omit<DueRecord["event"], "time">, readonly object[]]>([
   ["the end of all", { type: "all_ended", revokedUntil: NOW }, [{ event: "all_sessions_ended", revokedUntil: NOW }]],
   [
     "a creation",
@@ -53,7 +53,7 @@ test.each<[string, object, readonly object[]]>([
     ],
   ],
 ])("the audit lines of %s that was not recorded at once", (_, event, lines) => {
-  const due = { key: SID, since: NOW, event: { time: NOW, ...event }, ids: {}, cause: "two_holders" } as DueRecord;
+  const due = { key: SID, since: NOW, event: { time: NOW, ...event }, ids: {}, cause: "two_holders" } as const;
   expect(dueLines(due)).toStrictEqual(lines.map((line) => ({ ...line, happenedAt: NOW })));
 });
 
