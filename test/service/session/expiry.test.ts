@@ -56,13 +56,18 @@ test("an outage is reported once, and the next pass goes on", async () => {
 test("sessions are looked for every ten seconds, with a pause between two calls of the store", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
-  const { replies } = open({ ended: [], isDone: false }, { ended: [], isDone: true }, { ended: [], isDone: true });
+  const last = { ended: [], isDone: true };
+  const { expiry, replies } = open({ ended: [], isDone: false }, last, last);
   const left: number[] = [];
   for (const passedMs of [9_999, 1, 49, 1, 9_949, 1]) {
     await vi.advanceTimersByTimeAsync(passedMs);
     left.push(replies.length);
   }
   expect(left).toEqual([3, 2, 2, 1, 1, 0]);
+  await expiry.close();
+  replies.push(last);
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(replies).toEqual([last]);
 });
 
 test("closing stops after the step that is under way", async () => {

@@ -64,6 +64,15 @@ test("what ends is recorded, with its actor; sessions of another provider, or of
   expect(stepsOf("audit")).toEqual([[event]]);
 });
 
+test.each<[Omit<Upstream, "issuer">, readonly Omit<Upstream, "issuer">[]]>([
+  [{ sessionId: "a" }, [{ sessionId: "a" }]],
+  [{ subject: "u" }, [{ subject: "u" }]],
+  [{ sessionId: "a", subject: "u" }, [{ sessionId: "a" }, { subject: "u" }]],
+])("when %j is over, the sessions of %j are looked for", async (ended, logins) => {
+  const { stepsOf } = await end([], ended);
+  expect(stepsOf("sessionsOf")).toStrictEqual(logins.map((login) => [{ issuer: ISSUER, ...login }]));
+});
+
 test("a session that is gone when it is looked for is not counted", async () => {
   const port = script({ sessionsOf: async () => [SID], find: findOf() });
   const { sessionsOf, find, end: endOne } = port.store;
