@@ -1,11 +1,13 @@
 /** Which old sessions lead to a session, and when, by the store's clock. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { SessionLimit } from "../../../src/service/session/admin/limit.ts";
 import type { AuditEvent } from "../../../src/service/session/audit.ts";
 import { type Migrated, migrate } from "../../../src/service/session/migration/migrate.ts";
 import type { RefreshToken } from "../../../src/service/session/ports.ts";
 import { wallMs } from "../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../src/service/signals/ports.ts";
 import { sessionIdFrom } from "../../../src/service/tokens/random.ts";
+import { limitOf } from "../../support/session/scripted.ts";
 import { type Backend, embeddedBackend } from "../../support/store/backends.ts";
 import { newSession, nonce, REUSE_INTERVAL as R, subject } from "../../support/store/sessions.ts";
 
@@ -19,8 +21,9 @@ beforeAll(async () => {
 });
 afterAll(() => backend.stop());
 
-function world(user = subject()) {
+function world(user = subject(), maxSessionsPerSubject = 100, limit?: SessionLimit) {
   const events: AuditEvent[] = [];
+  const createLimit = limitOf();
   const deps = {
     store,
     refreshTokens: { mint: (token: RefreshToken) => JSON.stringify(token) },
@@ -28,18 +31,14 @@ function world(user = subject()) {
     random: { nonce },
     sessionIdOf: sessionIdFrom,
     audit: (event: AuditEvent) => void events.push(event),
-    maxSessionsPerSubject: 100,
-    createLimit: { take: () => undefined, giveBack() {} },
+    maxSessionsPerSubject,
+    createLimit,
     reuseIntervalMs: R,
   };
   const { sid, ...wanted } = newSession(user, { absoluteLifetimeMs: 500 * DAY, idleTimeoutMs: 500 * DAY });
   const ask = (id = "old") =>
-    migrate(
-      deps,
-      { wanted, limit: undefined, id, cookieName: "c" },
-      { address: () => undefined, adminName: undefined },
-    );
-  return { user, events, ask };
+    migrate(deps, { wanted, limit, id, cookieName: "c" }, { address: () => undefined, adminName: undefined });
+  return { user, events, ask, createLimit };
 }
 
 const tokenOf = (result: Awaited<ReturnType<typeof migrate>>) =>
@@ -90,6 +89,28 @@ test("a session that has ended stays so for 400 days", async () => {
     await backend.advance(days * DAY);
     expect(await ask()).toEqual({ ok: false, reason: "ended" });
   }
+});
+
+test("a session that ends for the cap is recorded", async () => {
+  const user = subject();
+  const { session } = await store.create(newSession(user), nonce(), 1);
+  const { ask, events, createLimit } = world(user, 1);
+  expect(await ask()).toMatchObject({ ok: true, isNew: true });
+  expect(events).toMatchObject([
+    { event: "session_created", subject: user, cookieName: "c" },
+    { event: "session_ended", sid: session.sid, subject: user, reason: "session_limit" },
+  ]);
+  expect(createLimit.counted).toEqual([user]);
+});
+
+test("a limit of sessions that refuses another one refuses the old one, too, which does not count", async () => {
+  const user = subject();
+  await store.create(newSession(user), nonce(), 1);
+  const limit = { scope: "subject", maxSessions: 1, whenExceeded: "refuse" } as const;
+  const { ask, events, createLimit } = world(user, 100, limit);
+  expect(await ask()).toEqual({ ok: false, reason: "session_limit" });
+  expect(events).toMatchObject([{ event: "session_refused", subject: user, scope: "subject", maxSessions: 1 }]);
+  expect(createLimit.counted).toEqual([]);
 });
 
 test("another old session, and the same text of another subject, lead to sessions of their own", async () => {
