@@ -17,7 +17,7 @@ export default {
   // A mutant times out after its tests' own time × timeoutFactor + timeoutMS. It is more than the time limit of a test, which costs no new
   // process, and on a busy machine slow tests must not count as noticing it.
   timeoutMS: 45_000,
-  timeoutFactor: 4,
+  timeoutFactor: 2,
   tempDirName: `.stryker-tmp/${name}`,
   // No such file: StrykerJS would rewrite its paths by the API of TypeScript 6, and none of its paths needs that.
   tsconfigFile: "test/mutation/none.json",
