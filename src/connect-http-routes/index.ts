@@ -17,9 +17,8 @@ import { type CreateFetchHandler, fetchHandlersWith } from "./fetch/fetch-handle
 import { nodeGzip } from "./node/gzip.ts";
 
 export type { BoundsOptions } from "./bounds.ts";
+export { peerAddress, successStatus } from "./call/context-keys.ts";
 export { HeaderMap } from "./call/header-map.ts";
-export { peerAddress } from "./call/peer-address.ts";
-export { successStatus } from "./call/success-status.ts";
 export { BadInput, type InputPlace } from "./codec/bad-input.ts";
 export { type ContentCodec, type MessageCodec, protobufCodec, type ValueCodec } from "./codec/content-codec.ts";
 export { SYSTEM_PARAMETERS } from "./codec/query.ts";
@@ -35,9 +34,9 @@ export type {
   FailureContext,
   FailureEncoder,
   FailureResponse,
+  ResponseInfo,
 } from "./response/failure.ts";
 export { type ProblemOptions, problemEncoder } from "./response/problem-encoder.ts";
-export type { ResponseInfo } from "./response/response-info.ts";
 export type { ResponseOptions } from "./response/responses.ts";
 export { statusEncoder } from "./response/status-encoder.ts";
 export { createRegistryOf, readDescriptorSet } from "./routes/descriptor-set.ts";

@@ -4,12 +4,11 @@ import type { RouteTable } from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
 import { contentOf, FORM, type MediaTypes } from "./content.ts";
 import type { HandlerOptions } from "./handler-options.ts";
-import { isObject, type Json, type JsonObject, mergePatch } from "./json.ts";
+import { isObject, type Json, type JsonObject, mergePatch, unique } from "./json.ts";
 import { describeOperation } from "./operation.ts";
 import type { Overlay } from "./overlay.ts";
 import { createPaths } from "./paths.ts";
 import { Schemas } from "./schemas.ts";
-import { unique } from "./unique.ts";
 
 /** The methods of an OpenAPI 3.1 path item. */
 const METHODS = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];

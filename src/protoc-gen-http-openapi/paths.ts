@@ -1,5 +1,5 @@
 import type { Route, Variable } from "connect-http-routes/descriptors";
-import { unique } from "./unique.ts";
+import { unique } from "./json.ts";
 
 /**
  * The parameter for one wildcard of a path template. The value of an OpenAPI path parameter has no slashes, so a variable with several

@@ -2,8 +2,7 @@
 import { type CreateFetchHandler, fetchHandlersWith } from "./fetch-handler.ts";
 import { webGzip } from "./gzip.ts";
 
-export { peerAddress } from "../call/peer-address.ts";
-export { successStatus } from "../call/success-status.ts";
+export { peerAddress, successStatus } from "../call/context-keys.ts";
 export { protobufCodec } from "../codec/content-codec.ts";
 export { checkPreconditions, entityTags } from "../response/entity-tags.ts";
 export { statusEncoder } from "../response/status-encoder.ts";

@@ -226,3 +226,20 @@ export function reportInternalError(
 export function jsonOf(response: FailureResponse): string {
   return response.json ?? JSON.stringify(response.body ?? null);
 }
+
+/** Returns the error for a response of more than `limit` bytes, the same as in connect-es. */
+export function tooLong(length: number, limit: number): ConnectError {
+  const text = `message size ${length} is larger than configured writeMaxBytes ${limit}`;
+  return new ConnectError(text, Code.ResourceExhausted);
+}
+
+/** Describes a response to the `onResponse` hook. */
+export interface ResponseInfo<Source> {
+  readonly request: Source;
+  readonly method: string;
+  readonly status: number;
+  /** The RPC of the matched route; undefined if none matched. */
+  readonly rpc: DescMethod | undefined;
+  /** Why the request failed; undefined if it succeeded. */
+  readonly failure: Failure | undefined;
+}

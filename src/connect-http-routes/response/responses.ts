@@ -2,14 +2,15 @@ import type { Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import type { Call } from "../call/call.ts";
+import { successStatus } from "../call/context-keys.ts";
 import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { prefixMetadata } from "../call/metadata-prefix.ts";
-import { successStatus } from "../call/success-status.ts";
 import { byteLength, utf8Length } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
+import type { ResponseInfo } from "./failure.ts";
 import {
   type Failure,
   type FailureEncoder,
@@ -20,12 +21,11 @@ import {
   jsonOf,
   type OnInternalError,
   reportInternalError,
+  tooLong,
 } from "./failure.ts";
 import { acceptsGzip, codecFor } from "./negotiation.ts";
-import type { ResponseInfo } from "./response-info.ts";
 import { statusEncoder } from "./status-encoder.ts";
 import { NDJSON, RAW_BYTES, type StreamFormat, streamFormatFor, withResults } from "./stream-format.ts";
-import { tooLong } from "./too-long.ts";
 
 /** Options for encoding responses. */
 export interface ResponseOptions<Source> {

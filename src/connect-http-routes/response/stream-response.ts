@@ -4,10 +4,10 @@ import type { Endpoint } from "../call/endpoints.ts";
 import type { Exchange, ResponseStream } from "../call/exchange.ts";
 import { prefixMetadata } from "../call/metadata-prefix.ts";
 import { byteLength } from "../codec/bytes.ts";
+import { tooLong } from "./failure.ts";
 import type { Responses } from "./responses.ts";
 import type { StreamFormat } from "./stream-format.ts";
 import { withHeartbeat } from "./stream-layers.ts";
-import { tooLong } from "./too-long.ts";
 
 type Result = IteratorResult<Message>;
 

@@ -1,8 +1,8 @@
 /** Maps HTTP headers to the metadata of an upstream and back. */
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { peerAddress } from "../call/context-keys.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { METADATA_PREFIX } from "../call/metadata-prefix.ts";
-import { peerAddress } from "../call/peer-address.ts";
 
 /** Decides about a header by its lower-case name: it is dropped (false), kept (true), or kept under another name. */
 export type HeaderMatcher = (name: string) => boolean | string;

@@ -12,7 +12,6 @@ import { METADATA_PATH } from "../api/errors/oauth-errors.ts";
 import { crossSiteDefence, PASS_ON_HOST, type Permissions } from "../api/gates/gates.ts";
 import { observeRefusals } from "../api/gates/observed-refusals.ts";
 import { validated } from "../api/gates/validation.ts";
-import { withSmallMessages } from "../api/message-sizes.ts";
 import { measureRefused } from "../api/outcomes.ts";
 import { requireCredential } from "../api/public/credentials.ts";
 import type { Migration } from "../api/public/migration.ts";
@@ -23,11 +22,12 @@ import {
   oauthService,
 } from "../api/public/oauth-service.ts";
 import { sessionService } from "../api/public/session-service.ts";
+import { withSmallMessages } from "../api/router.ts";
 import type { Config } from "../config/config.ts";
 import { referencePages } from "../pages/reference/pages.ts";
 import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
-import { metadataPaths, transmitterMetadata } from "../signals/streams/metadata.ts";
+import { metadataPaths, transmitterMetadata } from "../signals/streams/configuration.ts";
 import { type ApiDeps, apiHandler } from "./api-handler.ts";
 import { errorResponder } from "./error-responder.ts";
 import { type OfferedService, offer } from "./offered-service.ts";

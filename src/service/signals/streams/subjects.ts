@@ -12,43 +12,25 @@ const MAX_REMOVED = 100;
 const MAX_SUBJECT_BYTES = 255;
 
 /** Adds a subject that was removed: its events are sent again. @throws ServiceError */
-export async function addSubject(
-  deps: SubjectDeps,
-  id: string,
-  identifier: object,
-  requester: Requester,
-): Promise<void> {
-  await changeSubjects(deps, id, identifier, requester, (removed, subject) => removed.filter((one) => one !== subject));
-}
+export const addSubject = changeSubjects((removed, subject) => removed.filter((one) => one !== subject));
 
 /** Removes a subject: its events are no longer sent. @throws ServiceError */
-export async function removeSubject(
-  deps: SubjectDeps,
-  id: string,
-  identifier: object,
-  requester: Requester,
-): Promise<void> {
-  await changeSubjects(deps, id, identifier, requester, (removed, subject) => {
-    if (removed.includes(subject)) return removed;
-    if (removed.length >= MAX_REMOVED) throw invalidRequest("subject", `is one of more than ${MAX_REMOVED} to remove`);
-    return [...removed, subject];
-  });
-}
+export const removeSubject = changeSubjects((removed, subject) => {
+  if (removed.includes(subject)) return removed;
+  if (removed.length >= MAX_REMOVED) throw invalidRequest("subject", `is one of more than ${MAX_REMOVED} to remove`);
+  return [...removed, subject];
+});
 
-async function changeSubjects(
-  deps: SubjectDeps,
-  id: string,
-  identifier: object,
-  requester: Requester,
-  change: (removed: readonly string[], subject: string) => readonly string[],
-): Promise<void> {
-  await changeOwn(deps, id, requester, (stream) => {
-    const subject = subjectOf(identifier, deps.issuer);
-    if (subject === undefined) throw new ServiceError("E404_NOT_FOUND", "the subject is not recognized");
-    const { exceptSubjects = [], ...filter } = stream.filter;
-    const removed = change(exceptSubjects, subject);
-    return { ...definitionOf(stream), filter: { ...filter, ...(removed.length > 0 && { exceptSubjects: removed }) } };
-  });
+function changeSubjects(change: (removed: readonly string[], subject: string) => readonly string[]) {
+  return async (deps: SubjectDeps, id: string, identifier: object, requester: Requester): Promise<void> => {
+    await changeOwn(deps, id, requester, (stream) => {
+      const subject = subjectOf(identifier, deps.issuer);
+      if (subject === undefined) throw new ServiceError("E404_NOT_FOUND", "the subject is not recognized");
+      const { exceptSubjects = [], ...filter } = stream.filter;
+      const removed = change(exceptSubjects, subject);
+      return { ...definitionOf(stream), filter: { ...filter, ...(removed.length > 0 && { exceptSubjects: removed }) } };
+    });
+  };
 }
 
 /** Returns the subject of this service that an identifier (RFC 9493) names; undefined if it names none. @throws ServiceError */
