@@ -38,8 +38,8 @@ type Wait = {
 /**
  * Resolves when there may be a signal to return, when the poll must stop waiting, or after `leftMs` at the latest.
  *
- * @returns the `gatherMs` to use for the next wait of this poll. After a notification it is doubled: a poll that waits again was notified
- *   of signals that it does not return, and would otherwise read all partitions up to 50 times a second while many sessions end.
+ * @returns the `gatherMs` of this poll's next wait: twice as long after a notification. A poll only waits again if the signals that it was
+ *   notified of are not for its stream. While many sessions end, it would read all partitions up to 50 times a second for nothing.
  */
 export async function waitForSignals(
   store: Pick<SessionStore, "onRevocation">,
