@@ -11,8 +11,8 @@ import {
 } from "../model.ts";
 import { parseTarget, type TargetRules } from "../send/target.ts";
 
-export const PUSH = "urn:ietf:rfc:8935";
-export const POLL = "urn:ietf:rfc:8936";
+const PUSH = "urn:ietf:rfc:8935";
+const POLL = "urn:ietf:rfc:8936";
 
 /** The types of session events, and what they are signals of. Events about the stream itself are sent to every receiver. */
 const SIGNAL_OF: Readonly<Record<string, SignalEvent>> = {
