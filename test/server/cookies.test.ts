@@ -17,4 +17,8 @@ test.each<[string | null, string[], string]>([
   ["a=1", ["a=2; Path=/", "a=; Path=/v1; Max-Age=0"], "a=2"],
   ["a=1", ["a=2; Path=/", "c=; Path=/; Max-Age=-1"], "a=2"],
   ["flag; a=1; a=0", ["a=2"], "flag; a=2"],
+  ["=x; a=1", ["a=2"], "x; a=2"],
+  ["a=1", ["a=;  Max-Age=-10 "], ""],
+  ["a=1", ["a=;max-age=0"], ""],
+  ["a=1", ["a=2; x-max-age=0; Max-Age=0x; Max-Age=10"], "a=2"],
 ])("%j after %j is %j", (header, lines, expected) => expect(withSetCookies(header, lines)).toBe(expected));

@@ -5,9 +5,10 @@ import type { AddressInfo } from "node:net";
 import express from "express";
 import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
-import { sessionMiddleware } from "../../src/server/express.ts";
+import { getUser, sessionMiddleware } from "../../src/server/express.ts";
 import { sessionHook } from "../../src/server/fastify.ts";
 import { createServerSessions } from "../../src/server/index.ts";
+import { pageRequestOf } from "../../src/server/node-request.ts";
 
 const RENEWED = ["refresh_token=b; Path=/", "access_token=c; Path=/"];
 const OWN = "own=1; Path=/";
@@ -46,6 +47,46 @@ test.each<[string, (response: ServerResponse) => unknown]>([
   await once(server, "listening");
   const headers = await request(server, { cookie: "refresh_token=a" });
   expect(headers.getSetCookie()).toEqual([...RENEWED, OWN]);
+});
+
+test.each<[string, (response: ServerResponse) => void]>([
+  ["an object", (response) => response.writeHead(200, "Fine", { "Cache-Control": "public", "X-Own": "1" })],
+  ["an array", (response) => response.writeHead(200, "Fine", ["cache-control", "public", "X-Own", "1"])],
+  [
+    "no headers",
+    (response) => response.setHeader("x-own", "1").setHeader("cache-control", "public").writeHead(200, "Fine"),
+  ],
+])("Express: other headers of the application stay, but for that of caches, with %s", async (_, respond) => {
+  const app = express();
+  app.use(sessionMiddleware(renewing()));
+  app.use((_request, response) => {
+    respond(response);
+    response.end();
+  });
+  const server = app.listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const { headers, statusText } = await fetch(`http://127.0.0.1:${port}/`, { headers: { cookie: "refresh_token=a" } });
+  expect([headers.get("x-own"), headers.get("cache-control")]).toEqual(["1", "private, no-store"]);
+  expect([headers.getSetCookie(), statusText]).toEqual([RENEWED, "Fine"]);
+});
+
+test("a request of node:http is read without pseudo-headers and what is absent", () => {
+  const socket = {};
+  const list = ["a", "b"];
+  const { headers } = pageRequestOf({
+    headers: { ":path": "/x", ":authority": "a.example", none: undefined, list },
+    socket,
+  });
+  expect(Object.fromEntries(headers)).toEqual({ host: "a.example", list: "a, b" });
+  const named = pageRequestOf({ headers: { ":authority": "a.example", host: "b.example" }, socket });
+  expect(Object.fromEntries(named.headers)).toEqual({ host: "b.example" });
+  expect([...pageRequestOf({ headers: {}, socket }).headers]).toEqual([]);
+});
+
+test("a request that no adapter has seen has no user who is known", () => {
+  expect(getUser({})).toEqual({ state: "unavailable" });
 });
 
 test("Fastify: what an earlier hook has said in Vary is kept", async () => {

@@ -99,6 +99,7 @@ test.each([
   "/account/_payload.json",
   "/_next/data/b1/account.json",
   "/account/_payload_json",
+  "/account/_payload.js",
   "/account/_payload.json%3Fx",
   "/x/../%61ccount.DATA",
 ])("%s is for the data of the account", (path) => {
@@ -139,7 +140,20 @@ test("characters that delimit parts of a URL are decoded, as Nuxt and React Rout
   expect(pathReadings("/%40%23%24%26%2B%2c%3A%3b%3D%3f%2F")).toContain("/@#$&+,:;=?%2F");
 });
 
-test.each(["/orders/7", "/", "/a.b/c.css", "/caf\u00e9"])("the plain path %s has one reading", (path) => {
+test.each([
+  ...[
+    "/orders/7",
+    "/",
+    "/a.b/c.css",
+    "/caf\u00e9",
+    "/a.database",
+    "/a.data/b",
+    "/a.json5",
+    "/a/__data.jsx",
+    "/a.html5",
+  ],
+  ...["/a/index.htmlx", "/a/_payload.jsonl", "/x/_next/data/b/c"],
+])("the plain path %s has one reading", (path) => {
   expect(pathReadings(path)).toEqual([path]);
 });
 
@@ -152,6 +166,11 @@ test.each([
   ["/account%3b/../../open", "/account"],
   ["/acc%09ount", "/account"],
   ["/account/index.html", "/account"],
+  ["/account/index.htm", "/account"],
+  ["/account.htm", "/account"],
+  ["/caf%c3%a9", "/caf\u00e9"],
+  ["//a,b/account", "/account"],
+  ["//ab,c/account", "/,c/account"],
   ["/account.json", "/account"],
   ["/account.segments/_tree.segment.rsc", "/account"],
   ["/ACCOUNT.HTML", "/account"],
@@ -194,6 +213,12 @@ test("a short path with too many readings is refused, too", () => {
   expect(pathReadings("//..%3b////;x\\%2f\\;x//.DATA//%252F/%2eA")).toBeUndefined();
 });
 
-test("a long path without other readings has its one", () => {
+test("only an authority at the beginning is left out", () => {
+  expect(pathReadings("/a//b/c")).not.toContain("/a/c");
+});
+
+test("a long path without other readings has its one, and few readings have as many characters together as many have", () => {
   expect(pathReadings(`/${"a".repeat(16_000)}`)).toHaveLength(1);
+  expect(pathReadings(`/${"A".repeat(16_383)}`)).toHaveLength(2);
+  expect(pathReadings(`/${"A".repeat(16_384)}`)).toBeUndefined();
 });

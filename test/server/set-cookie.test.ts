@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { nextSession } from "../../src/server/next.ts";
-import { setCookiesOf } from "../../src/server/set-cookie.ts";
+import { readSetCookie, setCookiesOf } from "../../src/server/set-cookie.ts";
 import { aService } from "../support/every-protocol.ts";
 import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
 import { aServer, aVerifier, Jar } from "./world.ts";
@@ -99,6 +99,24 @@ test.each([
   const headers = new Headers();
   for (const line of joined) headers.append("set-cookie", line);
   expect(setCookiesOf(headers)).toEqual(lines);
+});
+
+test.each([
+  ["a=%C3%A9", { name: "a", value: "\u00e9", attributes: {} }],
+  ["a=%ff", { name: "a", value: "%ff", attributes: {} }],
+  [
+    "a = 1 ; PATH=/x; Domain=a.example; Expires=Wed, 21 Oct 2026 07:28:00 GMT; Max-Age=60; Priority=High",
+    {
+      ...{ name: "a", value: "1" },
+      attributes: { path: "/x", domain: "a.example", expires: new Date(Date.UTC(2026, 9, 21, 7, 28)), maxAge: 60 },
+    },
+  ],
+  [
+    "a=1; HttpOnly; Secure ;Partitioned; SameSite=None",
+    { name: "a", value: "1", attributes: { httpOnly: true, secure: true, partitioned: true, sameSite: "none" } },
+  ],
+])("the line %s is read as a framework sets it", (line, cookie) => {
+  expect(readSetCookie(line)).toEqual(cookie);
 });
 
 test("cookies that a cache of fetch has joined reach the browser one by one", async () => {
