@@ -71,7 +71,6 @@ const CHUNK = /\.\d{1,2}$/;
 
 /** Returns the cookies of another system that the service migrates (`MIGRATE_COOKIES`), as `presentedBy` returns credentials. */
 export function oldSessionOf(headers: Pick<Headers, "get">, names: readonly string[]) {
-  if (names.length === 0) return undefined;
   const old = (headers.get("cookie") ?? "").split(";").filter((part) => {
     const [name, value] = splitPair(part);
     const whole = name.replace(CHUNK, "");

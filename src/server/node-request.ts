@@ -58,8 +58,7 @@ export function keepRenewal(
 
 /** Returns the header fields in an argument of `writeHead`: an object, or an array in which each name precedes its value. */
 function fieldsOf(given: unknown): readonly (readonly [name: string, value: unknown])[] {
-  if (typeof given !== "object" || given === null) return [];
-  const flat = Array.isArray(given) ? given : Object.entries(given).flat();
+  const flat = Array.isArray(given) ? given : Object.entries(given ?? {}).flat();
   const names = flat.filter((_, index) => index % 2 === 0);
   return names.map((name, index) => [String(name).toLowerCase(), flat[2 * index + 1]]);
 }

@@ -156,15 +156,23 @@ describe("a page view", () => {
     await sessions.authenticate(request(cookie));
     await sessions.authenticate(request(`${cookie}; theme=dark`));
     expect(calls).toHaveLength(count);
+    await sessions.authenticate(request(`${cookie}2`));
+    expect(calls).toHaveLength(cookie === "old=" ? 1 : 2 * count);
     expect((await open().sessions.authenticate(request(cookie))).user.state).toBe("ended");
   });
 
+  test("with a session of another system that has ended signs nobody in", async () => {
+    const { sessions } = open(ENDED, { migrateCookies: ["old"] });
+    expect((await sessions.authenticate(request("old=1"))).user).toEqual({ state: "ended" });
+  });
+
   test.each([
-    ["refresh_token", 1],
-    ["__Host-refresh_token", 1],
-    ["x__Host-refresh_token", 0],
-  ])("finds the refresh token in the cookie %s", async (name, count) => {
-    const { sessions, calls } = open(undefined, { refreshCookie: "__Host-refresh_token" });
+    ["__Host-refresh_token", "refresh_token", 1],
+    ["__Host-refresh_token", "__Host-refresh_token", 1],
+    ["__Host-refresh_token", "x__Host-refresh_token", 0],
+    ["x__Host-refresh_token", "xrefresh_token", 0],
+  ])("finds the refresh token of %s in the cookie %s: %i", async (refreshCookie, name, count) => {
+    const { sessions, calls } = open(undefined, { refreshCookie });
     await sessions.authenticate(request(`${name}=${refreshOf(1)}`));
     expect(calls).toHaveLength(count);
   });
@@ -224,14 +232,16 @@ describe("what renders behind the adapter", () => {
   });
 });
 
+const GONE = "refresh_token=; Path=/; Max-Age=0";
 test.each<[string, () => Response | Promise<Response>, string, readonly string[]]>([
-  ["signs the user out", () => renewed(), "ended", NEW],
+  ["signs the user out", () => new Response("{}", { headers: { "set-cookie": GONE } }), "ended", [GONE]],
   ["changes nothing if it is refused", () => ENDED(), "unavailable", []],
   ["changes nothing if there is no response", OUTAGE, "unavailable", []],
 ])("a logout %s", async (_, respond, state, setCookies) => {
   const { sessions, calls } = open(respond);
   const out = await sessions.signOut(request(OWN));
   expect([out.user.state, out.setCookies]).toEqual([state, setCookies]);
+  expect(out.forward.get("cookie")).toBe(state === "ended" ? null : OWN);
   expect(calls.map(({ url }) => url)).toEqual(["http://service.test/v1/auth/logout"]);
 });
 

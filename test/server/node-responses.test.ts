@@ -34,7 +34,7 @@ test.each<[string, (response: ServerResponse) => unknown]>([
   ["setHeader", (response) => response.setHeader("Set-Cookie", OWN)],
   ["appendHeader", (response) => response.appendHeader("set-cookie", OWN)],
   ["writeHead with an object", (response) => response.writeHead(200, { "Set-Cookie": [OWN] })],
-  ["writeHead with an array", (response) => response.writeHead(200, "OK", ["Set-Cookie", OWN])],
+  ["writeHead with an array", (response) => response.writeHead(200, "OK", ["X-Own", "1", "Set-Cookie", OWN])],
 ])("Express: %s keeps the cookies of a renewal, before those of the application", async (_, respond) => {
   const app = express();
   app.use(sessionMiddleware(renewing()));
@@ -51,6 +51,7 @@ test.each<[string, (response: ServerResponse) => unknown]>([
 
 test.each<[string, (response: ServerResponse) => void]>([
   ["an object", (response) => response.writeHead(200, "Fine", { "Cache-Control": "public", "X-Own": "1" })],
+  ["null", (response) => response.setHeader("x-own", "1").writeHead(200, "Fine", null as never)],
   ["an array", (response) => response.writeHead(200, "Fine", ["cache-control", "public", "X-Own", "1"])],
   [
     "no headers",

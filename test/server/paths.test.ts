@@ -152,7 +152,7 @@ test.each([
     "/a/__data.jsx",
     "/a.html5",
   ],
-  ...["/a/index.htmlx", "/a/_payload.jsonl", "/x/_next/data/b/c"],
+  ...["/a/index.htmlx", "/a.rsc/b", "/a/_payload.jsonl", "/x/_next/data/b/c"],
 ])("the plain path %s has one reading", (path) => {
   expect(pathReadings(path)).toEqual([path]);
 });
@@ -167,6 +167,7 @@ test.each([
   ["/acc%09ount", "/account"],
   ["/account/index.html", "/account"],
   ["/account/index.htm", "/account"],
+  ["/x/./%2e/account", "/x/account"],
   ["/account.htm", "/account"],
   ["/caf%c3%a9", "/caf\u00e9"],
   ["//a,b/account", "/account"],
