@@ -32,6 +32,8 @@ test.each<[name: string, body: string | Uint8Array<ArrayBuffer>, isRead: boolean
   ["with an unpaired surrogate", `{"keys":[${KEY}],"x":"\\ud800"}`, false],
   ["of 128 levels", nested(128), true],
   ["of 129 levels", nested(129), false],
+  ["with a number in its last level", nested(128).replace("[]", "[1]"), true],
+  ["that is no object", "5", false],
   ["with a byte order mark", `\ufeff{"keys":[${KEY}]}`, false],
   [
     "that is not UTF-8",

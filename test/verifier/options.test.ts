@@ -16,6 +16,15 @@ describe.each([
 ] as const)("the verifier of %s names the option", (_, create) => {
   test.each([
     [{ issuer: undefined }, "issuer must be a text that is not empty, and is undefined"],
+    [{ issuer: " " }, "issuer must be a text that is not empty, and is a string"],
+    [{ jwksUrl: new URL(RIGHT.jwksUrl) }, "jwksUrl must be an http:// or https:// URL"],
+    [{ jwksUrl: "xhttp://a.example" }, "jwksUrl must be an http:// or https:// URL"],
+    [{ maxStalenessMs: -1 }, "maxStalenessMs must be a number, at least 0"],
+    [{ maxStalenessMs: Number.NaN }, "maxStalenessMs must be a number, at least 0"],
+    [{ pollIntervalMs: -1 }, "pollIntervalMs must be a number from 0 to maxStalenessMs"],
+    [{ pollIntervalMs: 5001 }, "pollIntervalMs must be a number from 0 to maxStalenessMs"],
+    [{ cacheSize: 1 }, "cacheSize must be a whole number, at least 2"],
+    [{ cacheSize: 2.5 }, "cacheSize must be a whole number, at least 2"],
     [{ issuer: "" }, "issuer must be a text that is not empty, and is empty"],
     [{ issuer: new URL(RIGHT.issuer) }, "issuer must be a text that is not empty, and is a object"],
     [{ audience: undefined }, "audience must be a text that is not empty, and is undefined"],
@@ -33,13 +42,20 @@ describe.each([
     expect(() => create({ ...RIGHT, ...change } as never)).toThrow(message);
   });
 
-  test("and accepts what is right", () => {
-    create(RIGHT).close();
+  test.each([
+    {},
+    { maxStalenessMs: 0, pollIntervalMs: 0 },
+    { pollIntervalMs: 5000 },
+    { cacheSize: 2 },
+    { ...ADMIN, adminToken: () => "x", policy: "refuse", report: () => {} },
+  ])("and accepts what is right: %j", (change) => {
+    create({ ...RIGHT, ...change } as never).close();
   });
 });
 
 test.each([
   ["createVerifier", () => createVerifier(undefined as never), "createVerifier needs options"],
+  ["createVerifier", () => createVerifier(null as never), "createVerifier needs options"],
   ["createServerSessions without a service", () => createServerSessions({ verifier: {} } as never), "service must be"],
   [
     "createServerSessions without a verifier",

@@ -12,6 +12,7 @@ import {
   type VerifierEvent,
   type VerifierOptions,
 } from "../../src/verifier/index.ts";
+import { describeRefusal } from "../../src/verifier/refusal-details.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
 import { bearer } from "../support/sessions.ts";
 import { CLAIMS, createForge, HEAD, NOW_MS } from "../vectors/format.ts";
@@ -116,6 +117,73 @@ test.each([
   const { verifier, refused } = await open();
   await verifier.verify(presented);
   expect(refused()).toEqual([{ event: "token_refused", reason, count: 1, expected, received }]);
+});
+
+const KEYS = { kids: ["b", "a"], find: (kid: string) => (kid === "a" ? { alg: "RS256" as const } : undefined) };
+const DESCRIBED = { issuer: ISSUER, audiences: new Set(["y", "x"]), keys: KEYS, clock: () => NOW_MS + 999 };
+const NOW = NOW_MS / 1000;
+const HEADER_NAMES = "alg, kid, typ";
+const CLAIM_NAMES = "client_id, exp, iat, jti, sid, sub";
+
+test.each<[reason: string, presented: string, expected: object, received: object]>([
+  ["wrong_type", token({ typ: 1 }), { typ: "at+jwt" }, { typ: "1" }],
+  ["wrong_algorithm", token({ kid: "a", alg: "ES256" }), { alg: "RS256" }, { alg: "ES256" }],
+  ["wrong_algorithm", token({ kid: "c", alg: "none" }), { alg: "ES256, EdDSA, RS256" }, { alg: "none" }],
+  ["wrong_algorithm", token({ kid: ["a"], alg: "none" }), { alg: "ES256, EdDSA, RS256" }, { alg: "none" }],
+  ["revoked_key", token({ kid: "a" }), { kid: "a, b" }, { kid: "a" }],
+  ["unknown_key", token({ kid: "c" }), { kid: "a, b", iss: ISSUER }, { kid: "c", iss: ISSUER }],
+  ["forged", token({ kid: "a" }, { iss: undefined }), { kid: "a, b", iss: ISSUER }, { kid: "a", iss: "absent" }],
+  ["wrong_audience", token({}, { aud: ["b", "a"] }), { aud: "x, y" }, { aud: "b, a" }],
+  ["not_bearer", token({}, { cnf: "c" }), { cnf: "absent" }, { cnf: "c" }],
+  ["not_device_bound", token({}, { device_bound: false }), { device_bound: "true" }, { device_bound: "false" }],
+  ["not_yet_valid", token({}, { nbf: NOW + 1.9 }), { nbf: `<= ${NOW}` }, { nbf: `${NOW + 1}` }],
+  ["expired", token({}, { exp: 2 ** 53 }), { exp: `> ${NOW}` }, { exp: "of another type" }],
+  ["stale", VALID, {}, {}],
+  [
+    "malformed",
+    "..",
+    { header: HEADER_NAMES, claims: CLAIM_NAMES },
+    { header: "not readable", claims: "not readable" },
+  ],
+  [
+    "malformed",
+    `${token({ alg: undefined }).split(".")[0]}.`,
+    { header: HEADER_NAMES, claims: CLAIM_NAMES },
+    { header: "kid, typ", claims: "not readable" },
+  ],
+  [
+    "malformed",
+    token({}, { more: "m".repeat(16_384) }),
+    { header: HEADER_NAMES, claims: CLAIM_NAMES },
+    { header: "not readable", claims: "not readable" },
+  ],
+  ...[
+    ["", "empty"],
+    ["\n\u200e", "empty"],
+    [[], "empty"],
+    [["a", 1], "of another type"],
+    [null, "of another type"],
+    [true, "true"],
+    ["i".repeat(200), "i".repeat(200)],
+    ["\u{1f600}".repeat(201), `${"\u{1f600}".repeat(200)}\u2026`],
+  ].map(([iss, text]): [string, string, object, object] => [
+    ...(["wrong_issuer", token({}, { iss }), { iss: ISSUER }, { iss: text }] as [string, string, object, object]),
+  ]),
+])("%s is described by what was expected and received: case %#", (reason, presented, expected, received) => {
+  expect(describeRefusal(reason, { token: presented }, DESCRIBED)).toEqual({ expected, received });
+});
+
+test.each<[reason: string, claims: object | undefined, expected: object, received: object]>([
+  ["proof_wrong_method", { htm: "GET" }, { htm: "POST" }, { htm: "GET" }],
+  ["proof_wrong_url", { htu: "https://b.example/#?" }, { htu: "https://a.example/x" }, { htu: "https://b.example/" }],
+  ["proof_wrong_url", { htu: 7 }, { htu: "https://a.example/x" }, { htu: "7" }],
+  ["proof_stale", { iat: 1 }, { iat: `${NOW} +- 60` }, { iat: "1" }],
+  ["proof_stale", undefined, { iat: `${NOW} +- 60` }, { iat: "absent" }],
+  ["proof_forged", { iat: 1 }, {}, {}],
+])("%s is described by the claims %j of the proof", (reason, claims, expected, received) => {
+  const encoded = Buffer.from(JSON.stringify(claims ?? [])).toString("base64url");
+  const request = { method: "POST", url: "https://a.example/x?y", proof: claims && `e30.${encoded}.AA` };
+  expect(describeRefusal(reason, { token: VALID, request }, DESCRIBED)).toEqual({ expected, received });
 });
 
 test("a proof for another origin is described without its query", async () => {

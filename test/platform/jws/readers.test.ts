@@ -119,6 +119,9 @@ const TEXTS: Readonly<Record<string, (header: string, payload: string) => string
   "a payload with a member twice, deep in it": (header, payload) =>
     sign(header, withMember(payload, '"a":[{"b":1,"b":1}]')),
   "a payload that is a list": (header, payload) => sign(header, `[${payload}]`),
+  "a payload that is a number": (header) => sign(header, "5"),
+  "a payload that is an empty text": (header) => sign(header, '""'),
+  "a payload that is null": (header) => sign(header, "null"),
   "a payload that is cut": (header, payload) => sign(header, payload.slice(0, -1)),
   "a payload with a byte order mark": (header, payload) => sign(header, `\ufeff${payload}`),
   "a payload that is not UTF-8": (header, payload) =>
