@@ -118,7 +118,9 @@ function createNodeServer(limits: ListenerLimits, connections: Connections): Ser
 function wait(server: Server, connection: Connection, request: IncomingMessage, response: ServerResponse): void {
   const { waiting } = connection;
   waiting.add(request);
-  if (waiting.size > MAX_PIPELINED) giveUp(connection, request.socket);
+  let bytes = 0;
+  for (const { rawHeaders } of waiting) for (const text of rawHeaders) bytes += text.length;
+  if (waiting.size > MAX_PIPELINED || bytes > MAX_HEAD_BYTES) giveUp(connection, request.socket);
   response.once("socket", () => {
     waiting.delete(request);
     server.emit("request", request, response);

@@ -8,7 +8,7 @@ const REQUEST_TIMEOUT_MS = 20_000;
 export const WRITE_TIMEOUT_MS = 30_000;
 /** How long a connection may stay without a request, in ms. Load balancers should close first; they usually do after 60 s. */
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** How many pipelined requests may wait on an HTTP/1.1 connection. They are handled one after another. */
+/** How many pipelined requests may wait on an HTTP/1.1 connection, with heads of `MAX_HEAD_BYTES` together. They are handled one after another. */
 export const MAX_PIPELINED = 32;
 /** How many streams an HTTP/2 connection may have open. Clients assume this number before they have read our settings. */
 export const MAX_STREAMS = 100;
@@ -35,6 +35,8 @@ export const MAX_RESETS = 200;
 export const NGHTTP2_RESETS = 1_000;
 /** How many bytes the request bodies that are still arriving may take in memory. Above this limit the oldest such request is aborted. */
 export const MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
+/** How many bytes HTTP/2 requests may hold while their clients do not take the responses. Above this limit the oldest are cut. */
+export const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 /** How many bytes of a request are still read after its response has been sent. */
 export const MAX_LEFTOVER_BYTES = 1024 * 1024;
 

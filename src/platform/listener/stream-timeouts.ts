@@ -1,6 +1,6 @@
 /**
- * Ends HTTP/2 streams whose client does not finish its request or does not read its response. All streams of a listener are in one list,
- * ordered by time, because a timer for each would cost more.
+ * Ends HTTP/2 streams whose client does not finish its request or does not read its response: after a time, and sooner if those that wait
+ * for their clients hold too much memory. All streams of a listener are in one list, ordered by time, because a timer for each would cost more.
  */
 import {
   constants,
@@ -9,12 +9,18 @@ import {
   type Http2Session,
   type ServerHttp2Stream,
 } from "node:http2";
+import { MAX_UNREAD_BYTES } from "./limits.ts";
+
+/** The memory of an open stream beside the head of its request, in bytes. */
+const STREAM_BYTES = 10 * 1024;
 
 type OpenStream = {
   readonly session: Http2Session | undefined;
   readonly request: Http2ServerRequest;
   readonly response: Http2ServerResponse;
   readonly openedAt: number;
+  /** The memory that the stream holds, about. */
+  readonly bytes: number;
   /** When the stream was opened or last checked. */
   since: number;
   /** Since when the response has waited only for the client. */
@@ -26,10 +32,17 @@ type OpenStream = {
 /** How often a stream is checked within the shorter one of the two time limits. With four checks it exceeds no limit by more than half. */
 const CHECKS_PER_LIMIT = 4;
 
-export function createStreamTimeouts(requestTimeoutMs: number, writeTimeoutMs: number) {
+/** @param maxUnreadBytes how much memory streams may hold, about */
+export function createStreamTimeouts(
+  requestTimeoutMs: number,
+  writeTimeoutMs: number,
+  maxUnreadBytes = MAX_UNREAD_BYTES,
+) {
   /** How often each stream is checked, in ms. */
   const checkMs = Math.min(requestTimeoutMs, writeTimeoutMs) / CHECKS_PER_LIMIT;
   const streams = new Map<ServerHttp2Stream, OpenStream>();
+  /** The memory that all of them hold. */
+  let bytes = 0;
 
   function reset(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
     stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
@@ -48,14 +61,30 @@ export function createStreamTimeouts(requestTimeoutMs: number, writeTimeoutMs: n
     else if (nowMs - open.writtenAt >= writeTimeoutMs) reset(stream, open, nowMs);
   }
 
+  /** Ends streams that wait for their clients, from the oldest on, until the others hold half of what they may. */
+  function endUnread(nowMs: number): void {
+    let left = bytes;
+    for (const [stream, open] of streams) {
+      if (left <= maxUnreadBytes / 2) return;
+      if (!open.response.writableEnded && !stream.writableNeedDrain) continue;
+      left -= open.bytes;
+      // A stream that was reset at an earlier check is still there: its client reads nothing at all.
+      if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      else reset(stream, open, nowMs);
+    }
+  }
+
   return {
     add(stream: ServerHttp2Stream, request: Http2ServerRequest, response: Http2ServerResponse, nowMs: number): void {
       const { session } = stream;
+      const head = request.rawHeaders.reduce((sum, text) => sum + text.length, STREAM_BYTES);
+      bytes += head;
       streams.set(stream, {
         session,
         request,
         response,
         openedAt: nowMs,
+        bytes: head,
         since: nowMs,
         writtenAt: undefined,
         resetAt: undefined,
@@ -66,10 +95,12 @@ export function createStreamTimeouts(requestTimeoutMs: number, writeTimeoutMs: n
     remove(stream: ServerHttp2Stream): OpenStream | undefined {
       const open = streams.get(stream);
       streams.delete(stream);
+      bytes -= open?.bytes ?? 0;
       return open;
     },
 
     check(nowMs: number): void {
+      if (bytes > maxUnreadBytes) endUnread(nowMs);
       for (const [stream, open] of streams) {
         if (nowMs - open.since < checkMs) return;
         judge(stream, open, nowMs);

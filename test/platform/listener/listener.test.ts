@@ -128,6 +128,22 @@ describe("peers that behave badly", () => {
     expect(await closed).not.toContain("200");
   });
 
+  test("pipelined requests that wait with large heads are cut, and small ones are not", async () => {
+    const waiting: Response[] = [];
+    const listener = await opened((_request, response) => void waiting.push(response));
+    const { closed, socket } = dial(listener);
+    socket.write(`${GET}X: ${"a".repeat(20_000)}\r\n\r\n`.repeat(3));
+    expect(await closed).toBe("");
+    waiting.length = 0;
+    const small = dial(listener);
+    small.socket.write(`${GET}\r\n`.repeat(20));
+    for (let served = 0; served < 20; served++) {
+      await until(() => expect(waiting).toHaveLength(served + 1));
+      respond(waiting[served] as Response, 200, {}, "");
+    }
+    small.socket.destroy();
+  });
+
   test("a head that drips is cut all the same", async () => {
     const listener = await opened(versionHandler, { limits: { headTimeoutMs } });
     const { socket, closed } = dial(listener);

@@ -55,3 +55,32 @@ test("a stream whose handler works stays open", async () => {
   await once(request.resume(), "end");
   expect(resetAt(0, 100 * WRITE_TIMEOUT_MS)).toBe(undefined);
 });
+
+test("of many streams whose responses are not taken the oldest are reset at once, and their connection ends if it takes no reset", async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
+    settings: { initialWindowSize: 0 },
+  });
+  client.on("error", () => {});
+  onTestFinished(() => {
+    client.destroy();
+    server.close();
+  });
+  const timeouts = createStreamTimeouts(REQUEST_TIMEOUT_MS, WRITE_TIMEOUT_MS, 50 * 1024);
+  const streams: Http2ServerResponse["stream"][] = [];
+  for (let i = 0; i < 8; i++) {
+    client.request({ ":path": "/" }).on("error", () => {});
+    const [request, response] = (await once(server, "request")) as [Http2ServerRequest, Http2ServerResponse];
+    timeouts.add(response.stream, request, response, 0);
+    streams.push(response.stream);
+    // The handler of the first works for a long time.
+    if (i > 0) response.end("x".repeat(100_000));
+  }
+  timeouts.check(1_000);
+  expect(streams.map(({ closed }) => closed)).toEqual([false, ...Array(6).fill(true), false]);
+  const { session } = streams[0] ?? {};
+  // Nothing has removed the streams from the list, as if their client had not taken the resets.
+  timeouts.check(2_000);
+  expect(session?.destroyed).toBe(true);
+});
