@@ -7,7 +7,7 @@ import { SECRET } from "./routers.ts";
 import { spellings } from "./spellings.ts";
 import { signIn } from "./world.ts";
 
-const RUNS = Number(process.env.SPELLINGS ?? (process.env.PROOF === "long" ? 2_000 : 200));
+const RUNS = Number(process.env.SPELLINGS ?? 500);
 
 /**
  * @param open the first segment of public paths
