@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import { compiled, PROGRAM } from "../../support/program.ts";
 import { request } from "../../support/raw-http.ts";
 import { startRedis } from "../../support/redis.ts";
 import { type Service, scratch, startService, waitFor, withKeys } from "../../support/service.ts";
@@ -26,8 +27,8 @@ const recorded = (service: Service, event: string): Promise<Line> => waitFor(ser
 
 test("a key ring that changes is recorded", async () => {
   const service = await startService();
-  const env = { PATH: process.env.PATH, DATA_DIR: service.dataDir };
-  const rotated = spawnSync(process.execPath, ["src/service/main.ts", "keys", "rotate", "--force"], { cwd: ROOT, env });
+  const env = { PATH: process.env.PATH, ...compiled(), DATA_DIR: service.dataDir };
+  const rotated = spawnSync(process.execPath, [PROGRAM, "keys", "rotate", "--force"], { cwd: ROOT, env });
   expect(rotated.status).toBe(0);
   expect(await recorded(service, "key_ring_changed")).toMatchObject({
     level: "info",
@@ -55,8 +56,8 @@ test("a signal is recorded", async () => {
 });
 
 test("a low limit of open files is recorded", async () => {
-  const command = `ulimit -n 128; exec "${process.execPath}" src/service/main.ts`;
-  const env = { PATH: process.env.PATH, PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data") };
+  const command = `ulimit -n 128; exec "${process.execPath}" "${PROGRAM}"`;
+  const env = { PATH: process.env.PATH, ...compiled(), PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data") };
   const child = spawn("sh", ["-c", command], { cwd: ROOT, env, stdio: ["ignore", "pipe", "pipe"] });
   const [line] = (await once(createInterface({ input: child.stderr }), "line")) as [string];
   expect(JSON.parse(line)).toMatchObject({ level: "warn", event: "few_open_files" });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, expect, test } from "vitest";
 import { freePort } from "../../support/free-port.ts";
+import { compiled, PROGRAM } from "../../support/program.ts";
 import { request } from "../../support/raw-http.ts";
 import { scratch } from "../../support/service.ts";
 import { logIn } from "../../support/sessions.ts";
@@ -22,7 +23,7 @@ function run(args: readonly string[], env: Record<string, string> = {}): ChildPr
   const stdio = ["pipe", "pipe", "pipe"] as const;
   const child = spawn(process.execPath, args, {
     cwd: ROOT,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, ...compiled(), ...env },
     stdio: [...stdio],
   });
   children.add(child);
@@ -32,7 +33,7 @@ function run(args: readonly string[], env: Record<string, string> = {}): ChildPr
 /** Returns a service whose standard error nobody reads. */
 async function unreadService() {
   const dataDir = join(scratch(), "data");
-  const child = run(["src/service/main.ts"], { PORT: "0", ADMIN_PORT: "0", DATA_DIR: dataDir });
+  const child = run([PROGRAM], { PORT: "0", ADMIN_PORT: "0", DATA_DIR: dataDir });
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   const [line] = (await once(lines, "line")) as [string];
   const { public: publicUrl, admin: adminUrl } = JSON.parse(line) as { public: string; admin: string };
@@ -115,7 +116,7 @@ test("the service serves and stops when the readers of its output have left", as
 
 test("a start whose output nobody reads is a start", async () => {
   const [dataDir, port, adminPort] = [join(scratch(), "data"), await freePort(), await freePort()];
-  const child = run(["src/service/main.ts"], { PORT: `${port}`, ADMIN_PORT: `${adminPort}`, DATA_DIR: dataDir });
+  const child = run([PROGRAM], { PORT: `${port}`, ADMIN_PORT: `${adminPort}`, DATA_DIR: dataDir });
   child.stdout?.destroy();
   child.stderr?.destroy();
   const adminUrl = `http://127.0.0.1:${adminPort}`;
@@ -128,7 +129,7 @@ test("a start whose output nobody reads is a start", async () => {
 });
 
 test("an exception that nobody catches is a line of the log, and ends the process with code 1", async () => {
-  const child = run(["src/service/main.ts"], {
+  const child = run([PROGRAM], {
     PORT: "0",
     ADMIN_PORT: "0",
     DATA_DIR: join(scratch(), "data"),

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
 import { listenerLimits } from "../../../src/service/server/listener-limits.ts";
+import { compiled, PROGRAM } from "../../support/program.ts";
 import { request } from "../../support/raw-http.ts";
 import { scratch, startService } from "../../support/service.ts";
 import { bearer, cookie, logIn } from "../../support/sessions.ts";
@@ -64,9 +65,12 @@ test("a full listener makes place for those who hold little of it", async () => 
 });
 
 test("requests that never come whole take neither listener down where few files may be open", async () => {
-  const child = spawn("sh", ["-c", 'ulimit -n 160; exec "$0" src/service/main.ts', process.execPath], {
+  const child = spawn("sh", ["-c", 'ulimit -n 160; exec "$0" "$1"', process.execPath, PROGRAM], {
     cwd: join(import.meta.dirname, "../../.."),
-    env: { PATH: process.env.PATH, PORT: "0", ADMIN_PORT: "0", DATA_DIR: join(scratch(), "d"), DRAIN_DELAY: "0" },
+    env: {
+      ...{ PATH: process.env.PATH, ...compiled(), DATA_DIR: join(scratch(), "d") },
+      ...{ PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0" },
+    },
     stdio: ["ignore", "pipe", "ignore"],
   });
   const [line] = await once(child.stdout, "data");

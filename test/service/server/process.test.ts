@@ -10,6 +10,7 @@ import { describe, expect, test } from "vitest";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { configVariables } from "../../../src/service/config/config.ts";
 import { RPC_PROTOCOLS } from "../../support/clients.ts";
+import { compiled, PROGRAM } from "../../support/program.ts";
 import { request } from "../../support/raw-http.ts";
 import { runToExit, scratch, spawnService, startService, waitFor, withKeys } from "../../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../../support/sessions.ts";
@@ -269,9 +270,12 @@ async function startUnread() {
   const { port } = holder.address() as AddressInfo;
   holder.close();
   const ready = { public: `http://127.0.0.1:${port}` };
-  const child = spawn(process.execPath, ["src/service/main.ts"], {
+  const child = spawn(process.execPath, [PROGRAM], {
     cwd: join(import.meta.dirname, "../../.."),
-    env: { PATH: process.env.PATH, PORT: String(port), ADMIN_PORT: "0", DATA_DIR: join(scratch(), "data") },
+    env: {
+      ...{ PATH: process.env.PATH, ...compiled(), DATA_DIR: join(scratch(), "data") },
+      ...{ PORT: String(port), ADMIN_PORT: "0" },
+    },
     stdio: ["ignore", "pipe", "ignore"],
   });
   child.stdout.destroy();
