@@ -1,4 +1,4 @@
-import type { Message } from "@bufbuild/protobuf";
+import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
 import { Bounds, type CallInFlight } from "./bounds.ts";
 import { Call, readTimeout } from "./call/call.ts";
@@ -85,7 +85,7 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
         const messages = await callServerStreaming(rpc, call, input);
         return await sendStream(responses, exchange, endpoint, call, messages);
       }
-      const output = await callUnary(rpc, call, input);
+      const output = create(method.output, await callUnary(rpc, call, input));
       await responses.succeed(exchange, endpoint, call, output);
       call.end();
     } catch (error) {

@@ -49,15 +49,22 @@ function unsupported(contentType: string | null, known: boolean): Failure {
   return failures.unsupportedMediaType(`the content type ${contentType} ${reason}`);
 }
 
-async function readMetered<Source>(
+function readMetered<Source>(
   exchange: Exchange<Source>,
   limit: number,
   raw: boolean,
   inFlight: CallInFlight,
-): Promise<Uint8Array> {
+): Uint8Array | Promise<Uint8Array> {
   const encoding = exchange.isReadBefore || !exchange.hasBody ? null : exchange.headers.get("content-encoding");
-  const read = await exchange.read(limit, raw, inFlight);
-  const body = encoding === null ? read : await decompress(exchange.gzip, read, encoding, limit);
+  const read = exchange.read(limit, raw, inFlight);
+  if (encoding === null && !(read instanceof Promise)) return hold(read, inFlight);
+  const arrived = Promise.resolve(read);
+  const expanded =
+    encoding === null ? arrived : arrived.then((bytes) => decompress(exchange.gzip, bytes, encoding, limit));
+  return expanded.then((body) => hold(body, inFlight));
+}
+
+function hold(body: Uint8Array, inFlight: CallInFlight): Uint8Array {
   inFlight.hold(body.byteLength);
   return body;
 }

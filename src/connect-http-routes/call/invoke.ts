@@ -8,11 +8,20 @@ type AnyFn = Parameters<Interceptor>[0];
 type AnyRequest = Parameters<AnyFn>[0];
 type AnyResponse = Awaited<ReturnType<AnyFn>>;
 
-/** Calls a unary RPC through its interceptors. */
-export async function callUnary({ spec, options }: RecordedRpc, call: Call, input: Message): Promise<Message> {
+/** Calls a unary RPC through its interceptors. @returns what it returned; a message if there are interceptors */
+export function callUnary({ spec, options }: RecordedRpc, call: Call, input: Message) {
   if (spec.kind !== "unary") throw new Error(`${spec.method.name} is not unary`);
-  const { impl, method } = spec;
-  if (options.interceptors.length === 0) return create(method.output, await impl(input, call));
+  return options.interceptors.length === 0 ? spec.impl(input, call) : callIntercepted(spec, options, call, input);
+}
+
+type UnarySpec = Extract<RecordedRpc["spec"], { readonly kind: "unary" }>;
+
+async function callIntercepted(
+  { impl, method }: UnarySpec,
+  options: RecordedRpc["options"],
+  call: Call,
+  input: Message,
+): Promise<Message> {
   const request = requestOf(call, false, input);
   const innermost = async (req: AnyRequest): Promise<AnyResponse> => {
     if (req.stream) throw new Error("an interceptor turned a unary request into a stream");

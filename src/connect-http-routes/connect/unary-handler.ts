@@ -2,6 +2,7 @@
  * Serves unary calls of the Connect protocol with the code that serves routes; other requests go to the fallback. For each call
  * connect-node creates streams, a real `Headers` and two `AbortController`, which cost more than the call itself.
  */
+import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJsonBytes, parseTimeout } from "@connectrpc/connect/protocol-connect";
@@ -79,7 +80,7 @@ async function outcomeOf<Source>(
     if (timeoutError !== undefined) throw timeoutError;
     const bytes = await readMessage(exchange, form, compression, rpc.options.readMaxBytes);
     const output = await callUnary(rpc, call, serialization.getI(form.binary).parse(bytes));
-    const content = serialization.getO(form.binary).serialize(output);
+    const content = serialization.getO(form.binary).serialize(create(call.method.output, output));
     call.end();
     return { status: 200, content };
   } catch (reason) {

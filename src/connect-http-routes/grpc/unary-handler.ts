@@ -2,6 +2,7 @@
  * Serves unary calls of gRPC and gRPC-Web with the code that serves routes: connect-node's objects for each call cost more than the call.
  * Compressed requests, gRPC over HTTP/1.1 and gRPC-Web in base64 are left to connect-node.
  */
+import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { type Compression, compressionNegotiate } from "@connectrpc/connect/protocol";
 import { grpcStatusOk, parseTimeout, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
@@ -87,7 +88,8 @@ async function respond(
   if (timeoutError !== undefined) throw timeoutError;
   const message = await readMessage(exchange, rpc.options.readMaxBytes, form.isWeb ? TRAILERS_FLAG : 0);
   const input = serialization.getI(form.binary).parse(message);
-  const output = serialization.getO(form.binary).serialize(await callUnary(rpc, call, input));
+  const result = create(call.method.output, await callUnary(rpc, call, input));
+  const output = serialization.getO(form.binary).serialize(result);
   const content = await encodeMessage(output, compress(output));
   call.end();
   return content;
