@@ -41,7 +41,7 @@ type Note = Caused & {
 };
 
 export function eventText({ event, id }: EventRecord): string {
-  const { client, clientId, newDevice } = event;
+  const { client, clientId } = event;
   const short: Short<WallMs> = {
     t: event.time,
     k: event.type,
@@ -49,14 +49,18 @@ export function eventText({ event, id }: EventRecord): string {
     u: event.subject,
     r: event.reason,
     n: event.revokedUntil,
-    a: event.address,
-    b: event.admin?.slice(0, MAX_TEXT),
-    x: event.actor,
+    ...causeOf(event),
     c: client && shortClient({ ...(clientId !== undefined && { clientId }), client }),
-    d: newDevice && 1,
     i: id,
   };
   return JSON.stringify(short);
+}
+
+/** Returns what the stored session lacks of the event of its creation: lua/sessions.lua makes the event of both. */
+export const creationNote = (event: SessionEvent): string => JSON.stringify(causeOf(event));
+
+function causeOf({ address, admin, actor, newDevice }: SessionEvent): Caused {
+  return { a: address, b: admin?.slice(0, MAX_TEXT), x: actor, d: newDevice && 1 };
 }
 
 export function parseEvent(text: string): SessionEvent {
@@ -86,7 +90,9 @@ function shortClient({ clientId = "", client }: { clientId?: string; client: Cli
 
 /** Returns the kept data of a client. A cut text may end with half of a surrogate pair, which breaks JSON: the half is replaced. */
 function toClient(texts: ShortClient) {
-  const [clientId = "", userAgent = "", ipAddress = "", displayName = ""] = texts.map((text) => text.toWellFormed());
+  const [clientId = "", userAgent = "", ipAddress = "", displayName = ""] = texts.map((text) =>
+    text.slice(0, MAX_TEXT).toWellFormed(),
+  );
   return { clientId, client: { userAgent, ipAddress, displayName } };
 }
 

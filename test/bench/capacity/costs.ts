@@ -44,6 +44,6 @@ export const MEASURED: Costs = {
   instance: { refresh: 202, creation: 340, ending: 238, reading: 142, message: 146, rest: 16_135 },
   redis: { refresh: 44, creation: 119, ending: 96, reading: 7, rest: 4_400, restOfCluster: 23_797 },
   bytes: { refresh: 1_319, refreshAtRedis: 424, message: 130 },
-  memory: { session: 858 },
-  machine: "Redis 7.0, Node 26, two virtual cores, 2026-11-22, quiet",
+  memory: { session: 457 },
+  machine: "Redis 7.0, Node 26, two virtual cores, 2026-11-22 (memory 2026-11-28), quiet",
 };

@@ -57,6 +57,7 @@ async function read(admin: Redis | Cluster, key: string): Promise<Key> {
 
 async function valuesOf(admin: Redis | Cluster, letter: string, key: string): Promise<readonly Buffer[]> {
   if (HASHES.includes(letter)) return admin.hvalsBuffer(key);
+  if (letter === "C") return (await admin.hkeysBuffer(key)).filter((field) => field.length === SID);
   if (ZSETS.includes(letter)) return admin.zrangeBuffer(key, "0", "-1");
   if (KEPT.includes(letter) || "az".includes(letter)) return [];
   return [(await admin.getBuffer(key)) ?? Buffer.alloc(0)];
@@ -108,7 +109,7 @@ function timesIn(key: Key, sessions: ReadonlyMap<string, Session>): number[] {
 /** Returns the sessions that an index names, and those for whose end others wait. */
 function sessionsIn({ letter, name, values }: Key): string[] {
   if (letter === "u") return sidsIn(values);
-  if (letter === "U") return values.map(String);
+  if ("UC".includes(letter)) return values.map(String);
   if ("io".includes(letter)) return split(values, ENTRY).map((entry) => entry.toString("latin1", 6));
   if (letter !== "A" || name !== "") return [];
   return split(values, ATTACHED)

@@ -61,7 +61,7 @@ export function createEvents(
           const { sid = ALL } = record.event;
           const isForgotten =
             dueKey === undefined && countOf(sql, sid) === 0 && sessions.live(sid as SessionId, now) === undefined;
-          if (retentionMs > 0 && !isForgotten) append(sql, record, now, later(now, retentionMs));
+          if (retentionMs > 0 && !isForgotten) append(sql, sessions, record, now, retentionMs);
         }
       });
       return [];
@@ -91,11 +91,21 @@ export function createEvents(
   };
 }
 
-function append(sql: Statements, record: EventRecord, now: StoreMs, expiresAt: StoreMs): void {
+/** The event of a creation is kept for as long as the session, and all its events for `retentionMs` after its end. */
+function append(
+  sql: Statements,
+  sessions: Pick<SessionTable, "live">,
+  record: EventRecord,
+  now: StoreMs,
+  retentionMs: number,
+): void {
   const { sid = ALL, type, subject: known } = record.event;
   const count = countOf(sql, sid);
   if (sid === ALL) sql.trimEvents.run(sid, sid, MAX_ENDS_OF_ALL - 1);
   else if (count >= MAX_EVENTS_PER_SESSION && type !== "ended") return;
+  const created = type === "created" ? sessions.live(sid as SessionId, now) : undefined;
+  const expiresAt = later(created?.absolute_expires_at ?? now, retentionMs);
+  if (type === "ended") sql.keepEvents.run(expiresAt, sid);
   const subject = known ?? sql.subjectOfEvents.get(sid)?.subject ?? null;
   sql.recordEvent.run({ sid, subject, expires_at: expiresAt, text: eventText(record) });
   sql.sweepEvents.run(now);

@@ -127,6 +127,7 @@ function eventStatements(db: DatabaseSync) {
       `INSERT INTO events (sid, subject, expires_at, text) SELECT :sid, :subject, :expires_at, :text
        WHERE NOT EXISTS (SELECT 1 FROM events WHERE sid = :sid AND text = :text)`,
     ),
+    keepEvents: db.prepare("UPDATE events SET expires_at = ? WHERE sid = ?"),
     countEvents: db.prepare("SELECT count(*) AS count FROM events WHERE sid = ?"),
     subjectOfEvents: db.prepare("SELECT subject FROM events WHERE sid = ? AND subject IS NOT NULL LIMIT 1"),
     eventsOf: db.prepare("SELECT text FROM events WHERE sid = ? AND expires_at > ? ORDER BY seq"),

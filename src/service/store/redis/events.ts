@@ -15,18 +15,25 @@ import {
 import { parseSessionId, type SessionId } from "../../session/model.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
-import { dueRecord, eventText, parseEvent } from "../event-text.ts";
+import { creationNote, dueRecord, eventText, parseEvent } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffer, buffers, text } from "./replies.ts";
 
 const ALL = "*";
 const MAX_DUE = 64;
+/** How many sessions of each index one run of lua/event_sessions.lua reads. */
+const EVENT_SESSIONS_AT_ONCE = 500;
 
 export function createEvents(link: Pick<Link, "run">, clustered: boolean): SessionEventLog {
   const readEvents = async (tag: string, subject: string, sid: string): Promise<SessionEvent[]> => {
     const texts = buffers(await link.run("events", [tag], [subject, sid]));
-    return texts.flatMap((text) => text.toString().split("\n").filter(Boolean).map(parseEvent));
+    const sessions = texts.map((text) => text.toString().split("\n").filter(Boolean).map(parseEvent));
+    const lastOf = (events: readonly SessionEvent[]) => Math.max(...events.map(({ time }) => time));
+    return sessions
+      .sort((a, b) => lastOf(b) - lastOf(a))
+      .slice(0, MAX_EVENT_SESSIONS)
+      .flat();
   };
 
   return {
@@ -37,7 +44,7 @@ export function createEvents(link: Pick<Link, "run">, clustered: boolean): Sessi
         [...byTag].map(async ([tag, some]) => {
           const isAll = tag === ALL;
           const most = isAll ? MAX_ENDS_OF_ALL : MAX_EVENTS_PER_SESSION;
-          const args = [retentionMs, most, MAX_EVENT_SESSIONS, ...some.flatMap(argumentsOf)];
+          const args = [retentionMs, most, ...some.flatMap(argumentsOf)];
           try {
             await link.run("record", [isAll ? FIRST_TAG : tag], args);
             return [];
@@ -59,14 +66,17 @@ export function createEvents(link: Pick<Link, "run">, clustered: boolean): Sessi
 
     async eventSessions(subject) {
       const sids = new Set<SessionId>();
-      for (let from = 0; ; ) {
-        const [last = "", earlier = ""] = buffers(
-          await link.run("event_sessions", [tagOfSubject(subject)], [subject, from]),
-        ).map(text);
-        for (const [sid] of `${last}${earlier}`.matchAll(/.{23}/g)) sids.add(sid as SessionId);
-        if (earlier === "") return [...sids].sort();
-        from += earlier.length / 23;
+      for (let from = 0, more = "+"; more !== ""; from += EVENT_SESSIONS_AT_ONCE) {
+        const reply = await link.run(
+          "event_sessions",
+          [tagOfSubject(subject)],
+          [subject, from, EVENT_SESSIONS_AT_ONCE],
+        );
+        const [found = "", rest = ""] = buffers(reply).map(text);
+        for (const [sid] of found.matchAll(/.{23}/g)) sids.add(sid as SessionId);
+        more = rest;
       }
+      return [...sids].sort();
     },
 
     async dueRecords() {
@@ -100,6 +110,7 @@ async function readDue(link: Pick<Link, "run">, tags: readonly string[]): Promis
 
 function argumentsOf(record: EventRecord): readonly string[] {
   const { event, dueKey = "" } = record;
-  const { sid = ALL, subject } = event;
-  return [dueKey, sid, sid === ALL ? "" : (subject ?? ""), eventText(record)];
+  const { sid = ALL, subject, type } = event;
+  const note = type === "created" ? creationNote(event) : "";
+  return [dueKey, sid, sid === ALL ? "" : (subject ?? ""), eventText(record), note];
 }

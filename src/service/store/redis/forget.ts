@@ -23,9 +23,10 @@ export function createForgetting(
     await appendSignals(link, tag);
     const events = await forgetEvents(link, tag, subject, finish);
     await forgetRecords(link, tag, subject);
+    const ofRecords = await forgetEvents(link, tag, subject, finish);
     const signals = await forgetSignals(link, subject);
     await acknowledge(tag, []);
-    return { events, signals };
+    return { events: events + ofRecords, signals };
   };
 }
 

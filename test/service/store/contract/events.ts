@@ -7,6 +7,7 @@ import {
   MAX_EVENTS_PER_SESSION,
   type SessionEvent,
 } from "../../../../src/service/session/events/events.ts";
+import type { SessionId } from "../../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Context } from "../../../support/store/context.ts";
@@ -18,17 +19,28 @@ const record = (store: SessionStore, events: readonly StoreEvent[]) =>
 
 const withoutAll = (events: readonly SessionEvent[]) => events.filter(({ type }) => type !== "all_ended");
 
+/** Returns the event of a live session's creation, as the service records it. */
+async function creationOf(store: SessionStore, sid: SessionId, more: Partial<StoreEvent> = {}): Promise<StoreEvent> {
+  const found = await store.find(sid);
+  if (!found.ok) throw new Error(found.reason);
+  const { subject, client, clientId, createdAt } = found.session;
+  const time = storeMs(createdAt + store.shiftMs({ sid }));
+  return { time, type: "created", sid, subject, client, clientId, ...more };
+}
+
 export function eventsContract(context: () => Context): void {
   test("events come back as they were recorded, by session and by subject", async () => {
     const { store } = context();
     const user = subject('müller\n"');
     const client = { userAgent: "<b>\n\u{1F980}", ipAddress: "::1", displayName: "x" };
-    const [{ sid: a }, { sid: b }] = [await loginWith(store, user, {}, {}), await loginWith(store, user, {}, {})];
+    const [{ sid: a }, { sid: b }] = [
+      await loginWith(store, user, {}, {}),
+      await loginWith(store, user, { client }, {}),
+    ];
     await store.end(a, "revoked_by_admin", {});
     const created: StoreEvent = { time: storeMs(1), type: "created", sid: a, subject: user, client, clientId: "web" };
     const events: StoreEvent[] = [
       created,
-      { time: storeMs(2), type: "created", sid: b, subject: user, address: "192.0.2.1", client, clientId: "" },
       { time: storeMs(3), type: "elevated", sid: a, subject: user },
       {
         time: storeMs(4),
@@ -39,12 +51,13 @@ export function eventsContract(context: () => Context): void {
         admin: "support",
         address: "::1",
       },
+      await creationOf(store, b, { address: "192.0.2.1" }),
     ];
-    await record(store, events.slice(0, 3));
-    await record(store, events.slice(3));
+    await record(store, [...events.slice(0, 2), ...events.slice(3)]);
+    await record(store, events.slice(2, 3));
     const bySubject = withoutAll(await store.events({ subject: user }));
     expect(bySubject.toSorted((x, y) => x.time - y.time)).toEqual(events);
-    expect(withoutAll(await store.events({ sid: b }))).toEqual(events.slice(1, 2));
+    expect(withoutAll(await store.events({ sid: b }))).toEqual(events.slice(3));
     expect(withoutAll(await store.events({ subject: subject() }))).toEqual([]);
     expect(withoutAll(await store.events({ sid: sidOf(user) }))).toEqual([]);
   });
@@ -52,12 +65,60 @@ export function eventsContract(context: () => Context): void {
   test("events are found for as long as they are kept, also after the retention was lowered", async () => {
     const { backend, store } = context();
     const user = subject();
-    const [{ sid: kept }, { sid }] = [await loginWith(store, user, {}, {}), await loginWith(store, user, {}, {})];
-    const created = { type: "created", subject: user, time: storeMs(1) } as const;
-    await record(store, [{ ...created, sid: kept }]);
-    await store.recordEvents([recordOf({ ...created, sid })], RETENTION / 10);
+    const [{ sid: kept }, { sid }] = [await loginWith(store, user), await loginWith(store, user)];
+    const elevated = { type: "elevated", subject: user, time: storeMs(1) } as const;
+    await record(store, [{ ...elevated, sid: kept }]);
+    await store.recordEvents([recordOf({ ...elevated, sid })], RETENTION / 10);
     await backend.advance(RETENTION / 2);
-    expect(withoutAll(await store.events({ subject: user }))).toContainEqual({ ...created, sid: kept });
+    expect(withoutAll(await store.events({ subject: user }))).toContainEqual({ ...elevated, sid: kept });
+  });
+
+  const inOrder = (events: readonly SessionEvent[]) => withoutAll(events).toSorted((x, y) => x.time - y.time);
+
+  test("the creation is listed for as long as the session lives, and with its end", async () => {
+    const { backend, store } = context();
+    const user = subject('"é\n');
+    const client = { userAgent: `${"a".repeat(199)}\u{1F980}/`, ipAddress: "2001:db8::1", displayName: "x\u007f" };
+    const { sid } = await loginWith(store, user, { client, clientId: "é".repeat(150) }, {});
+    const facts = { address: "192.0.2.7", admin: "login\\", actor: '"', newDevice: true } as const;
+    const created = await creationOf(store, sid, facts);
+    await record(store, [created]);
+    const cut = { client: { ...client, userAgent: `${"a".repeat(199)}\uFFFD` } };
+    const expected = [{ ...created, ...cut }];
+    expect(withoutAll(await store.events({ sid }))).toEqual(expected);
+    await backend.advance(2 * RETENTION);
+    const elevated: StoreEvent = { time: storeMs(created.time + 1), type: "elevated", sid, subject: user };
+    await record(store, [elevated]);
+    expect(inOrder(await store.events({ subject: user }))).toEqual([...expected, elevated]);
+    expect(await store.eventSessions(user)).toEqual([sid]);
+    await store.end(sid, "logout", {});
+    const ended: StoreEvent = { ...elevated, time: storeMs(created.time + 2), type: "ended", reason: "logout" };
+    for (const events of [[], [ended]]) {
+      await record(store, events);
+      for (const of of [{ sid }, { subject: user }]) {
+        expect(inOrder(await store.events(of))).toEqual([...expected, elevated, ...events]);
+      }
+      expect(await store.eventSessions(user)).toEqual([sid]);
+    }
+    expect(await store.forget(user)).toEqual({ events: 3, signals: 0 });
+    expect(withoutAll(await store.events({ sid }))).toEqual([]);
+  });
+
+  test("the creations of sessions that expire or end with all others stay listed", async () => {
+    const { backend, store } = context();
+    const user = subject();
+    const create = async () => {
+      const { sid } = await loginWith(store, user, { idleTimeoutMs: RETENTION }, {});
+      const created = await creationOf(store, sid);
+      await record(store, [created]);
+      return created;
+    };
+    const created = [await create()];
+    await store.revokeAll(undefined);
+    created.push(await create());
+    await backend.advance(RETENTION);
+    for (let isDone = false; !isDone; ) ({ isDone } = await store.expire());
+    expect(inOrder(await store.events({ subject: user }))).toEqual(created);
   });
 
   test("the end of all is among the events of everybody, and bounded", async () => {

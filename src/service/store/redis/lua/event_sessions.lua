@@ -1,7 +1,17 @@
 #!lua flags=allow-oom
 -- Returns sessions of a subject that have events.
 -- KEYS  1 partition
--- ARGV  1 subject, 2 how many of its earlier sessions were returned before
--- Returns the ids of its last sessions, without separators, and those of some earlier ones, likewise
-local earlier = redis.call('ZRANGE', KEYS[1] .. 'a' .. ARGV[1], ARGV[2], ARGV[2] + 999)
-return { redis.call('GET', KEYS[1] .. 'w' .. ARGV[1]) or '', table.concat(earlier) }
+-- ARGV  1 subject, 2 how many of each index earlier runs have read, 3 how many this one reads
+-- Returns the ids of some of the sessions, without separators, and '' if no more follow
+local partition, subject, from, count = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local earlier = redis.call('ZRANGE', partition .. 'a' .. subject, from, from + count - 1)
+local many = redis.call('ZRANGE', partition .. 'i' .. subject, from, from + count - 1)
+local more = (#earlier == count or #many == count) and '+' or ''
+local found = { redis.call('GET', partition .. 'w' .. subject) or '', table.concat(earlier) }
+local few = redis.call('HGET', partition .. 'u', subject) or ''
+for at = 1, #few, ID do many[#many + 1] = string.sub(few, at, at + ID - 1) end
+for _, entry in ipairs(many) do
+  local sid = string.sub(entry, -ID)
+  if redis.call('HGET', partition .. 'C', sid) then found[#found + 1] = sid end
+end
+return { table.concat(found), more }

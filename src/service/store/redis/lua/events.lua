@@ -1,12 +1,27 @@
 #!lua flags=allow-oom
--- Returns the stored events of a session, of a subject's sessions, or of the logouts of everyone.
+-- Returns the events of a session, of a subject's sessions, or of the logouts of everyone.
 -- KEYS  1 partition
 -- ARGV  1 a subject, or ''; 2 a sid, '*' for the logouts of everyone, or ''
--- Returns texts. Each text has any number of events, and each event ends with a newline.
-local partition, texts = KEYS[1], {}
+-- Returns a text for each session. Each text has any number of events, and each event ends with a newline.
+local partition, subject, texts = KEYS[1], ARGV[1], {}
 if ARGV[2] == '*' then return { redis.call('GET', partition .. 'x') or '' } end
-local sids = ARGV[2] ~= '' and ARGV[2] or redis.call('GET', partition .. 'w' .. ARGV[1]) or ''
-for from = 1, #sids, ID do
-  texts[#texts + 1] = redis.call('GET', partition .. 'v' .. string.sub(sids, from, from + ID - 1)) or ''
+local creation_of, _, _, LAST = event_functions()
+
+local sids, live = ARGV[2], ''
+if sids == '' then
+  sids = redis.call('GET', partition .. 'w' .. subject) or ''
+  live = string.sub(redis.call('HGET', partition .. 'u', subject) or '', -LAST * ID)
+  for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', partition .. 'i' .. subject, '+', '-', 'LIMIT', 0, LAST)) do
+    live = live .. string.sub(entry, -ID)
+  end
+end
+local listed = sids .. live
+for from = 1, #listed, ID do
+  local sid = string.sub(listed, from, from + ID - 1)
+  if from <= #sids or not string.find(sids, sid, 1, true) then
+    local note = redis.call('HGET', partition .. 'C', sid)
+    local record = note and redis.call('GET', partition .. 's' .. sid)
+    texts[#texts + 1] = (record and creation_of(sid, record, note) or '') .. (redis.call('GET', partition .. 'v' .. sid) or '')
+  end
 end
 return texts

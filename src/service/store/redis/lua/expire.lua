@@ -10,7 +10,7 @@
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and names (end.lua) of each that has ended.
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition, lease = KEYS[1], tonumber(ARGV[2])
-for command in string.gmatch('SET PEXPIREAT ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
+for command in string.gmatch('SET PEXPIREAT PEXPIRETIME ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
   if not may(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
 end
 
@@ -34,6 +34,7 @@ local reply, least, gone, due, logged, sids = { 'swept', rest, '' }, math.huge, 
 local ended_all, states, ends = ended_until(partition), redis.call('MGET', partition .. 'h', partition .. 'j', partition .. 'g', partition .. 'A'), {}
 local horizons, unsignalled, switch, attached = unpack(states)
 local marker_life = tonumber(ARGV[5])
+local _, _, complete = event_functions()
 
 local function look(entry, record)
   local sid, created = string.sub(entry, -ID), struct.unpack('>I6', entry)
@@ -52,6 +53,7 @@ local function look(entry, record)
     end
   else
     gone[#gone + 1] = entry
+    complete(partition, sid, record, now)
     if record then
       leave_logins(partition, sid, record)
       redis.call('SET', partition .. 's' .. sid, blank(record), 'KEEPTTL')

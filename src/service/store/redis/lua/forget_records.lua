@@ -7,6 +7,7 @@
 local CHUNKS = 4 -- the number of chunks that one run examines, in about 0.2 ms
 local partition, subject, from = KEYS[1], ARGV[1], ARGV[2]
 local order = partition .. 'o'
+local _, _, complete = event_functions()
 local first = from ~= '' and redis.call('ZREVRANGEBYLEX', order, '[' .. from .. '\255', '-', 'LIMIT', 0, 1)[1]
 local chunks = redis.call('ZRANGEBYLEX', order, first and '[' .. first or '-', '+', 'LIMIT', 0, CHUNKS)
 for _, chunk in ipairs(chunks) do
@@ -18,6 +19,7 @@ for _, chunk in ipairs(chunks) do
   for k, record in ipairs(redis.call('MGET', unpack(keys))) do
     if record and subject_of(record) == subject and not live(partition, sids[k], now) then
       leave_logins(partition, sids[k], record)
+      complete(partition, sids[k], record, now)
       redis.call('SET', keys[k], blank(record), 'KEEPTTL')
     end
   end

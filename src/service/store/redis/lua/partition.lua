@@ -43,8 +43,10 @@
 --                   signal that it has read ('-' if there was none), and its counters.
 --   {a7}j           a logout of everyone whose signals are still to be appended: '<created after> <created until> <ended at>
 --                   <entry>'. The entry of the order of creation is the one after which to continue.
---   {a7}v<sid>      the events of a session, a line of JSON each.
---   {a7}w<subject>  the last sessions of a subject that have events; their ids, one after the other.
+--   {a7}C           of each session that is stored: what its record lacks of the event of its creation (event-text.ts), a HASH. The field
+--                   '*' says how long events are kept, ms. (A key for each session would take 150 bytes more.)
+--   {a7}v<sid>      the other events of a session, a line of JSON each; once the session has ended, that of its creation, too.
+--   {a7}w<subject>  the last sessions of a subject that have such events; their ids, one after the other.
 --   {a7}a<subject>  earlier sessions of a subject that have events, a ZSET by the time until which they have some.
 --   {00}q           whose deployment this is: the issuer, and the ids of the keys of the ring (owner.ts).
 --   {00}b           subscriptions, a HASH. The field with a subscription's id has its definition. The field with '=' and the id has six

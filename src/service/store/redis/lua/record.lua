@@ -3,11 +3,12 @@
 -- skipped. An event that has no due record is skipped if its session is not live and has no events: they were removed (forget.lua). The
 -- script may run when memory is full, since a due record takes as much memory as its event.
 -- KEYS  1 partition
--- ARGV  1 how long to keep events, ms; 0: not at all, 2 how many events to keep of a session, 3 of how many sessions of a subject; then
---       for each event the key of its due record, or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; and
---       its text, without a newline
+-- ARGV  1 how long to keep events, ms; 0: not at all, 2 how many events to keep of a session; then for each event the key of its due record,
+--       or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; its text, without a newline; and for the creation
+--       of a session what its record lacks of that text, else ''
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local expires = now + shift + keep
+local _, index = event_functions()
 
 -- Returns false if the event is skipped because the events of its session were removed.
 local function append(sid, due, subject, text)
@@ -18,6 +19,8 @@ local function append(sid, due, subject, text)
   local _, count = string.gsub(before, '\n', '')
   if sid == '*' then
     while count >= most do before, count = string.gsub(before, '^[^\n]*\n', ''), count - 1 end
+  elseif redis.call('HGET', partition .. 'C', sid) then
+    count = count + 1
   end
   if due ~= sid and count >= most then return true end
   -- Events are found by the subject, so none lives longer than what names them (`index`).
@@ -29,30 +32,26 @@ local function append(sid, due, subject, text)
   return true
 end
 
--- Names the session among the last ones of its subject. Earlier ones move to a list of their own, for as long as they have events.
-local function index(subject, sid)
-  local key, past = partition .. 'w' .. subject, partition .. 'a' .. subject
-  local sids = redis.call('GET', key) or ''
-  local known = string.find(sids, sid, 1, true)
-  if known then sids = string.sub(sids, 1, known - 1) .. string.sub(sids, known + ID) end
-  local last = math.max(redis.call('PEXPIRETIME', key), expires)
-  local from = math.max(1, #sids - ID * (tonumber(ARGV[3]) - 1) + 1)
-  for at = 1, from - 1, ID do
-    local earlier = string.sub(sids, at, at + ID - 1)
-    local until_time = redis.call('PEXPIRETIME', partition .. 'v' .. earlier)
-    if until_time > 0 then
-      redis.call('ZADD', past, until_time, earlier)
-      redis.call('ZREMRANGEBYSCORE', past, '-inf', now + shift)
-      redis.call('PEXPIREAT', past, math.max(redis.call('PEXPIRETIME', past), until_time))
-    end
+-- Notes what the record of a session lacks of the event of its creation. Returns false if the record is gone.
+local function note_creation(sid, subject, note)
+  local notes, record = partition .. 'C', redis.call('GET', partition .. 's' .. sid)
+  if not record or subject_of(record) ~= subject then return false end
+  local created, idle, life = select(10, struct.unpack(HEAD, record))
+  redis.call('HSET', notes, '*', ARGV[1], sid, note)
+  redis.call('PEXPIREAT', notes, math.max(redis.call('PEXPIRETIME', notes), created + life + slack(idle)))
+  -- An instance of 0.2 that ends a session leaves its note. So each creation examines two random ones.
+  for _, other in ipairs(redis.call('HRANDFIELD', notes, -2)) do
+    if other ~= '*' and not redis.call('GET', partition .. 's' .. other) then redis.call('HDEL', notes, other) end
   end
-  redis.call('SET', key, string.sub(sids, from) .. sid, 'PXAT', last)
+  return true
 end
 
-for at = 4, #ARGV - 6, 4 do
-  local due, sid, subject, text = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+if keep == 0 and redis.call('HGET', partition .. 'C', '*') then redis.call('HSET', partition .. 'C', '*', 0) end
+for at = 3, #ARGV - 7, 5 do
+  local due, sid, subject, text, note = unpack(ARGV, at, at + 4)
   if (due == '' or redis.call('HDEL', partition .. 'r', due) == 1) and keep > 0 then
-    if append(sid, due, subject, text) and subject ~= '' then index(subject, sid) end
+    local is_noted = note ~= '' and note_creation(sid, subject, note)
+    if not is_noted and append(sid, due, subject, text) and subject ~= '' then index(partition, subject, sid, expires) end
   end
 end
 return ''

@@ -86,6 +86,61 @@ local function expiries(record)
   return math.min(used + idle, absolute), absolute, created, used
 end
 
+-- Creates the functions that change and read the events of sessions. A script that needs none of them does not call `event_functions`.
+local function event_functions()
+  local LAST = 64 -- how many sessions of a subject {a7}w<subject> names (MAX_EVENT_SESSIONS of events.ts)
+
+  -- Returns the event of a session's creation, as a line: what the note in {a7}C says, and what the record says.
+  local function creation_of(sid, record, note)
+    local subject, at = struct.unpack('>I2c0', record, BODY)
+    local texts, length = {}, nil
+    for k = 1, 5 do
+      length, at = struct.unpack('B', record, at)
+      if length == 255 then length, at = struct.unpack('>I2', record, at) end
+      texts[k], at = string.sub(record, at, at + length - 1), at + length
+    end
+    table.remove(texts, 2) -- the audiences
+    local time = string.format('%.0f', select(3, expiries(record)) + shift)
+    return table.concat({ string.sub(note, 1, -2), #note > 2 and ',' or '', '"t":', time, ',"k":"created","s":"', sid, '","u":',
+      cjson.encode(subject), ',"c":', cjson.encode(texts), '}\n' })
+  end
+
+  -- Names a session among the last ones of its subject that have events. Earlier ones move to a list of their own, for as long as they have events.
+  local function index(partition, subject, sid, expires)
+    local key, past = partition .. 'w' .. subject, partition .. 'a' .. subject
+    local sids = redis.call('GET', key) or ''
+    local known = string.find(sids, sid, 1, true)
+    if known then sids = string.sub(sids, 1, known - 1) .. string.sub(sids, known + ID) end
+    local last = math.max(redis.call('PEXPIRETIME', key), expires)
+    local from = math.max(1, #sids - ID * (LAST - 1) + 1)
+    for at = 1, from - 1, ID do
+      local earlier = string.sub(sids, at, at + ID - 1)
+      local until_time = redis.call('PEXPIRETIME', partition .. 'v' .. earlier)
+      if until_time > 0 then
+        redis.call('ZADD', past, until_time, earlier)
+        redis.call('ZREMRANGEBYSCORE', past, '-inf', clock())
+        redis.call('PEXPIREAT', past, math.max(redis.call('PEXPIRETIME', past), until_time))
+      end
+    end
+    redis.call('SET', key, string.sub(sids, from) .. sid, 'PXAT', last)
+  end
+
+  -- Turns the note of a session's creation into an event, because its record goes, and its subject's list names it no longer.
+  local function complete(partition, sid, record, now)
+    local notes = partition .. 'C'
+    local note = redis.call('HGET', notes, sid)
+    if not note then return end
+    redis.call('HDEL', notes, sid)
+    local key, keep = partition .. 'v' .. sid, tonumber(redis.call('HGET', notes, '*'))
+    if keep == 0 or not record then return end
+    local expires = now + shift + keep
+    redis.call('SET', key, creation_of(sid, record, note) .. (redis.call('GET', key) or ''), 'PXAT', expires)
+    index(partition, subject_of(record), sid, expires)
+  end
+
+  return creation_of, index, complete, LAST
+end
+
 -- Returns the time up to which every session that was created has ended (RevokeAllSessions); 0 if there is none.
 local function ended_until(partition)
   return tonumber(redis.call('GET', partition .. 'e') or 0)
@@ -198,6 +253,7 @@ end
 -- Returns whether the user may run a command on the keys of a partition. Servers with the latest security fixes want all arguments of the
 -- command. Each is the partition, because every argument of some commands is a key.
 local function may(command, partition)
+  if command == 'PEXPIRETIME' then return redis.acl_check_cmd(command, partition) end
   if command == 'HGET' then return redis.acl_check_cmd(command, partition, partition) end
   return redis.acl_check_cmd(command, partition, partition, partition)
 end
@@ -236,8 +292,9 @@ end
 -- updates the index afterwards.
 local function close(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return {} end
-  require_commands(partition, 'DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT HGET HSET HDEL')
+  require_commands(partition, 'DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT PEXPIRETIME HGET HSET HDEL')
   local _, _, remove_from_order = order_functions()
+  local _, _, complete = event_functions()
   local expires = now + marker_life
   local keys, entries, order_entries, due, ends, names = {}, {}, {}, {}, {}, {}
   for k, sid in ipairs(sids) do keys[k] = partition .. 's' .. sid end
@@ -248,6 +305,7 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
     if record then
       order_entries[#order_entries + 1] = entry_of(record, sid)
       leave_logins(partition, sid, record)
+      complete(partition, sid, record, now)
     end
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
