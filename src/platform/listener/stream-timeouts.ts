@@ -1,6 +1,7 @@
 /**
  * Ends HTTP/2 streams whose client does not finish its request or does not read its response: after a time, and sooner if those that wait
- * for their clients hold too much memory. All streams of a listener are in one list, ordered by time, because a timer for each would cost more.
+ * for their clients hold too much memory. All streams of a listener are in one list, ordered by time, because a timer for each would cost
+ * more.
  */
 import {
   constants,
@@ -32,7 +33,7 @@ type OpenStream = {
 /** How often a stream is checked within the shorter one of the two time limits. With four checks it exceeds no limit by more than half. */
 const CHECKS_PER_LIMIT = 4;
 
-/** @param maxUnreadBytes how much memory streams may hold, about */
+/** @param maxUnreadBytes how much memory the streams may hold that wait for their clients, about */
 export function createStreamTimeouts(
   requestTimeoutMs: number,
   writeTimeoutMs: number,
@@ -61,12 +62,13 @@ export function createStreamTimeouts(
     else if (nowMs - open.writtenAt >= writeTimeoutMs) reset(stream, open, nowMs);
   }
 
-  /** Ends streams that wait for their clients, from the oldest on, until the others hold half of what they may. */
+  /** If streams that wait for their clients hold too much, ends them, from the oldest on, until they hold half of what they may. */
   function endUnread(nowMs: number): void {
-    let left = bytes;
-    for (const [stream, open] of streams) {
+    const unread = [...streams].filter(([stream, { response }]) => response.writableEnded || stream.writableNeedDrain);
+    let left = unread.reduce((sum, [, open]) => sum + open.bytes, 0);
+    if (left <= maxUnreadBytes) return;
+    for (const [stream, open] of unread) {
       if (left <= maxUnreadBytes / 2) return;
-      if (!open.response.writableEnded && !stream.writableNeedDrain) continue;
       left -= open.bytes;
       // A stream that was reset at an earlier check is still there: its client reads nothing at all.
       if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);

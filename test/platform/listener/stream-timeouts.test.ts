@@ -56,7 +56,7 @@ test("a stream whose handler works stays open", async () => {
   expect(resetAt(0, 100 * WRITE_TIMEOUT_MS)).toBe(undefined);
 });
 
-test("of many streams whose responses are not taken the oldest are reset at once, and their connection ends if it takes no reset", async () => {
+test("too many responses that are not taken are reset, the oldest first; a connection that takes no reset ends", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
@@ -69,18 +69,23 @@ test("of many streams whose responses are not taken the oldest are reset at once
   });
   const timeouts = createStreamTimeouts(REQUEST_TIMEOUT_MS, WRITE_TIMEOUT_MS, 50 * 1024);
   const streams: Http2ServerResponse["stream"][] = [];
-  for (let i = 0; i < 8; i++) {
+  const open = async (isEnded: boolean) => {
     client.request({ ":path": "/" }).on("error", () => {});
     const [request, response] = (await once(server, "request")) as [Http2ServerRequest, Http2ServerResponse];
     timeouts.add(response.stream, request, response, 0);
     streams.push(response.stream);
-    // The handler of the first works for a long time.
-    if (i > 0) response.end("x".repeat(100_000));
-  }
+    if (isEnded) response.end("x".repeat(100_000));
+  };
+  const closed = () => streams.map((stream) => stream.closed);
+  // Streams whose handlers work for a long time count for nothing, however many they are.
+  for (const isEnded of [false, false, false, false, false, false, true, true]) await open(isEnded);
   timeouts.check(1_000);
-  expect(streams.map(({ closed }) => closed)).toEqual([false, ...Array(6).fill(true), false]);
-  const { session } = streams[0] ?? {};
-  // Nothing has removed the streams from the list, as if their client had not taken the resets.
+  expect(closed()).toEqual(Array(8).fill(false));
+  for (let i = 0; i < 5; i++) await open(true);
   timeouts.check(2_000);
+  expect(closed()).toEqual([...Array(6).fill(false), ...Array(5).fill(true), false, false]);
+  const session = streams[0]?.session;
+  // Nothing has removed the streams from the list, as if their client had not taken the resets.
+  timeouts.check(3_000);
   expect(session?.destroyed).toBe(true);
 });
