@@ -20,8 +20,6 @@ type OpenStream = {
   readonly request: Http2ServerRequest;
   readonly response: Http2ServerResponse;
   readonly openedAt: number;
-  /** The memory that the stream holds, about. */
-  readonly bytes: number;
   /** When the stream was opened or last checked. */
   since: number;
   /** Since when the response has waited only for the client. */
@@ -42,13 +40,6 @@ export function createStreamTimeouts(
   /** How often each stream is checked, in ms. */
   const checkMs = Math.min(requestTimeoutMs, writeTimeoutMs) / CHECKS_PER_LIMIT;
   const streams = new Map<ServerHttp2Stream, OpenStream>();
-  /** The memory that all of them hold. */
-  let bytes = 0;
-
-  function reset(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
-    stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    open.resetAt = nowMs;
-  }
 
   function judge(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
     if (stream.closed) {
@@ -62,31 +53,14 @@ export function createStreamTimeouts(
     else if (nowMs - open.writtenAt >= writeTimeoutMs) reset(stream, open, nowMs);
   }
 
-  /** If streams that wait for their clients hold too much, ends them, from the oldest on, until they hold half of what they may. */
-  function endUnread(nowMs: number): void {
-    const unread = [...streams].filter(([stream, { response }]) => response.writableEnded || stream.writableNeedDrain);
-    let left = unread.reduce((sum, [, open]) => sum + open.bytes, 0);
-    if (left <= maxUnreadBytes) return;
-    for (const [stream, open] of unread) {
-      if (left <= maxUnreadBytes / 2) return;
-      left -= open.bytes;
-      // A stream that was reset at an earlier check is still there: its client reads nothing at all.
-      if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
-      else reset(stream, open, nowMs);
-    }
-  }
-
   return {
     add(stream: ServerHttp2Stream, request: Http2ServerRequest, response: Http2ServerResponse, nowMs: number): void {
       const { session } = stream;
-      const head = request.rawHeaders.reduce((sum, text) => sum + text.length, STREAM_BYTES);
-      bytes += head;
       streams.set(stream, {
         session,
         request,
         response,
         openedAt: nowMs,
-        bytes: head,
         since: nowMs,
         writtenAt: undefined,
         resetAt: undefined,
@@ -97,12 +71,11 @@ export function createStreamTimeouts(
     remove(stream: ServerHttp2Stream): OpenStream | undefined {
       const open = streams.get(stream);
       streams.delete(stream);
-      bytes -= open?.bytes ?? 0;
       return open;
     },
 
     check(nowMs: number): void {
-      if (bytes > maxUnreadBytes) endUnread(nowMs);
+      endUnread(streams, maxUnreadBytes, nowMs);
       for (const [stream, open] of streams) {
         if (nowMs - open.since < checkMs) return;
         judge(stream, open, nowMs);
@@ -112,4 +85,28 @@ export function createStreamTimeouts(
       }
     },
   };
+}
+
+function reset(stream: ServerHttp2Stream, open: OpenStream, nowMs: number): void {
+  stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  open.resetAt = nowMs;
+}
+
+/** If the streams that wait for their clients hold too much, ends them, from the oldest on, until they hold half of what they may. */
+function endUnread(streams: ReadonlyMap<ServerHttp2Stream, OpenStream>, maxBytes: number, nowMs: number): void {
+  const unread = [...streams].filter(([stream, { response }]) => response.writableEnded || stream.writableNeedDrain);
+  let left = unread.reduce((sum, [, { request }]) => sum + bytesOf(request), 0);
+  if (left <= maxBytes) return;
+  for (const [stream, open] of unread) {
+    if (left <= maxBytes / 2) return;
+    left -= bytesOf(open.request);
+    // A stream that was reset at an earlier check is still there: its client reads nothing at all.
+    if (stream.closed) open.session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    else reset(stream, open, nowMs);
+  }
+}
+
+/** Returns how much memory a stream holds, about. */
+function bytesOf(request: Http2ServerRequest): number {
+  return request.rawHeaders.reduce((sum, text) => sum + text.length, STREAM_BYTES);
 }
