@@ -88,7 +88,7 @@ describe("a page view", () => {
     ["has ended", OWN, ENDED, "ended", []],
     ["has ended, beside a token", `${DUE}; ${OWN}`, ENDED, "ended", [CLEAR]],
     [
-      "has ended, for a browser without its device cookie",
+      "has ended, by the response to a browser without its device cookie",
       `${OWN}; refresh_token_device_mark=1`,
       ENDED,
       "unavailable",
@@ -177,7 +177,7 @@ describe("a page view", () => {
     expect(calls).toHaveLength(count);
   });
 
-  test("with other headers of the device shares no refresh", async () => {
+  test("with another state of the device shares no refresh", async () => {
     const { sessions, calls } = open();
     await sessions.authenticate(request(OWN));
     await sessions.authenticate(request(OWN, { "secure-session-skipped": "quota_exceeded" }));

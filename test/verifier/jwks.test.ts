@@ -34,6 +34,10 @@ test.each<[name: string, body: string | Uint8Array<ArrayBuffer>, isRead: boolean
   ["of 129 levels", nested(129), false],
   ["with a number in its last level", nested(128).replace("[]", "[1]"), true],
   ["that is no object", "5", false],
+  ["of 100 keys", `{"keys":[${Array(100).fill(KEY)}]}`, true],
+  ["of 101 keys", `{"keys":[${Array(101).fill(KEY)}]}`, false],
+  ["of 256 KiB", `{"keys":[${KEY}]}`.padEnd(262_144), true],
+  ["of one byte more", `{"keys":[${KEY}]}`.padEnd(262_145), false],
   ["with a byte order mark", `\ufeff{"keys":[${KEY}]}`, false],
   [
     "that is not UTF-8",
@@ -42,6 +46,11 @@ test.each<[name: string, body: string | Uint8Array<ArrayBuffer>, isRead: boolean
   ],
 ])("a key set %s is read as the verifiers in other languages read it", async (_, body, isRead) => {
   const reading = readKeys(new Response(body), importKey);
-  if (isRead) expect(await reading).toMatchObject([{ kid: "a" }]);
+  if (isRead) expect((await reading)[0]).toMatchObject({ kid: "a" });
   else await expect(reading).rejects.toThrow();
+});
+
+test("a key set is not read from the page of an error", async () => {
+  const reading = readKeys(new Response(`{"keys":[${KEY}]}`, { status: 404 }), importKey);
+  await expect(reading).rejects.toThrow("the key set responds 404");
 });
