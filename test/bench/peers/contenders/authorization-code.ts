@@ -50,7 +50,6 @@ export function authorizationCode(
     refresh: (held) =>
       sendRefresh(
         held,
-        400,
         (init) => post(token, { client_id, grant_type: "refresh_token", refresh_token: held.kept }, init),
         ({ text }) => heldBy(text),
       ),

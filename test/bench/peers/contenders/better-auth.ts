@@ -47,7 +47,6 @@ export function startBetterAuth(settings: "default" | "renewed" | "cached" | "to
       refresh: (held) =>
         sendRefresh(
           held,
-          401,
           (init) => send(url + (isToken ? "/token" : "/get-session"), { ...init, headers: { cookie: held.kept } }),
           ({ headers, text }) => {
             const kept = withCookies(held.kept, headers);

@@ -76,18 +76,16 @@ export async function succeed(url: string, init: RequestInit = {}): Promise<Repl
 
 /**
  * Sends a refresh. `read` returns what the user holds after a success, and nothing if the response says that the user is signed out.
- *
- * @param refusal the status that says that the user is signed out
+ * 400 and 401 say so too, whatever their error: Hydra responds `invalid_client` while its store is away.
  */
 export async function sendRefresh(
   held: Held,
-  refusal: number,
   request: (init: RequestInit) => Promise<Reply>,
   read: (reply: Reply) => Held | undefined,
 ): Promise<Outcome> {
   const reply = await request({ signal: AbortSignal.timeout(PATIENCE_MS) }).catch(() => undefined);
   if (reply === undefined || reply.status >= 500) return { ...held, result: "unavailable" };
-  if (reply.status >= 400 && reply.status !== refusal) throw new Error(`${reply.status} ${reply.text}`);
+  if (reply.status > 401) throw new Error(`${reply.status} ${reply.text}`);
   const next = reply.status < 400 ? read(reply) : undefined;
   if (next !== undefined) return { ...next, result: "served" };
   return { ...held, kept: withCookies(held.kept, reply.headers), result: "refused" };

@@ -41,7 +41,6 @@ export function startOurs(store: "redis" | "embedded") {
       refresh: (held) =>
         sendRefresh(
           held,
-          401,
           (init) => send(`${url}/v1/auth/refresh`, { ...init, method: "POST", headers: { cookie: held.kept } }),
           ({ headers, text }) => ({ kept: withCookies(held.kept, headers), access: JSON.parse(text).data.accessToken }),
         ),
