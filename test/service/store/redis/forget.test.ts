@@ -1,12 +1,13 @@
 /** What only Redis has of a subject: records of expired sessions that nothing names, and due records of many sessions. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
+import { storeMs } from "../../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { tagOfSession, tagOfSubject } from "../../../../src/service/store/redis/partitions.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../../support/redis.ts";
 import { redisOptions } from "../../../support/store/backends.ts";
-import { loginWith } from "../../../support/store/event-records.ts";
+import { loginWith, recordOf } from "../../../support/store/event-records.ts";
 import { nonce, outcomeOf, sidOf, subject } from "../../../support/store/sessions.ts";
 import { until } from "../../../support/until.ts";
 
@@ -41,6 +42,17 @@ test("the record of a session that has expired keeps its times and its client al
   expect(record).toContain(clientId);
   expect(await redis.admin.keys("*}U*")).toEqual([]);
   expect(outcomeOf(await store.rotate(sid, first, nonce()))).toBe("idle");
+});
+
+test("what an instance of 0.2 leaves of the creation when it ends a session is removed, too", async () => {
+  const user = subject();
+  const { sid } = await loginWith(store, user, {}, {});
+  await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid, subject: user })], 60_000);
+  const notes = `${tagOfSubject(user)}C`;
+  await store.end(sid, "logout");
+  await redis.admin.hset(notes, sid, '{"a":"192.0.2.7"}');
+  await store.forget(user);
+  expect(await redis.admin.hget(notes, sid)).toBeNull();
 });
 
 test("a subject is not forgotten while too many events are still to be recorded to find those of it", async () => {

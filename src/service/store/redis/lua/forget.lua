@@ -37,7 +37,7 @@ local removed = 0
 local function remove_events(gone)
   for _, sid in ipairs(gone) do
     local _, count = string.gsub(redis.call('GET', partition .. 'v' .. sid) or '', '\n', '')
-    removed = removed + count
+    removed = removed + count + redis.call('HDEL', partition .. 'C', sid) -- an instance of 0.2 that ends a session leaves its note
     redis.call('DEL', partition .. 'v' .. sid)
   end
 end
