@@ -71,7 +71,6 @@ const provider = new Provider(issuer, {
       token_endpoint_auth_method: "none",
       redirect_uris: ["https://app.example/callback"],
       grant_types: ["authorization_code", "refresh_token"],
-      id_token_signed_response_alg: "ES256",
     },
     // The services, which ask whether a token is valid.
     {
@@ -79,6 +78,7 @@ const provider = new Provider(issuer, {
       ...{ redirect_uris: [], grant_types: [], response_types: [] },
     },
   ],
+  clientDefaults: { id_token_signed_response_alg: "ES256" },
   scopes: scope.split(" "),
   findAccount: (_, accountId) => ({ accountId, claims: () => ({ sub: accountId }) }),
   features: {

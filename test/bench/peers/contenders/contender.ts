@@ -125,6 +125,14 @@ export const asking = (accepts: Accepts) => async (count: number) => ({
   stop: () => {},
 });
 
+/** Services that introspect a token at each request (RFC 7662). */
+export const introspecting = (url: string, credential: Readonly<Record<string, string>>) =>
+  asking(async (token) => {
+    const { status, text } = await post(url, { ...credential, token });
+    if (status !== 200) throw new Error(`${url}: ${status} ${text}`);
+    return JSON.parse(text).active === true;
+  });
+
 /** Services that check the signature and the expiry of a JWT, and ask nobody. */
 export function offline(jwksUrl: string): Running["startServices"] {
   const keys = createRemoteJWKSet(new URL(jwksUrl));

@@ -6,7 +6,7 @@ import { freePort } from "../../../support/free-port.ts";
 import { startProgram, whileRunning } from "../../../support/processes.ts";
 import { scratch } from "../../../support/service.ts";
 import { APP, authorizationCode } from "./authorization-code.ts";
-import { asking, json, post, type Running, succeed } from "./contender.ts";
+import { introspecting, json, type Running, succeed } from "./contender.ts";
 import { startPostgres } from "./postgres.ts";
 
 /** Where Hydra sends browsers for a login. Nothing listens there. */
@@ -50,8 +50,6 @@ export function startHydra(command: string, postgres: string, gracePeriod: strin
       const challenge = `${what}_challenge=${searchParams.get(`${what}_challenge`)}`;
       return (await ask(`/oauth2/auth/requests/${what}/accept?${challenge}`, "PUT", body)).redirect_to;
     };
-    const introspect = async (token: string) =>
-      JSON.parse((await post(`${admin}/oauth2/introspect`, { token })).text).active === true;
     const endpoints = { authorize: `${url}/oauth2/auth`, token: `${url}/oauth2/token`, revoke: `${url}/oauth2/revoke` };
     const client = authorizationCode(endpoints, { scope: "openid offline" }, follow);
     return {
@@ -59,7 +57,7 @@ export function startHydra(command: string, postgres: string, gracePeriod: strin
       store,
       ...client,
       checkedBy: "introspection",
-      startServices: asking(introspect),
+      startServices: introspecting(`${admin}/oauth2/introspect`, {}),
       lifeSeconds: () => Number.NaN,
       async stop() {
         await program.stop();

@@ -1,7 +1,7 @@
 /** node-oidc-provider (../oidc-provider.js). */
 import { freePort } from "../../../support/free-port.ts";
 import { authorizationCode } from "./authorization-code.ts";
-import { asking, lifeOfJwt, offline, post, type Running, redisWithFile } from "./contender.ts";
+import { introspecting, lifeOfJwt, offline, type Running, redisWithFile } from "./contender.ts";
 import { startPeer } from "./peer.ts";
 
 export function startOidcProvider(rotation: "default" | "off") {
@@ -16,17 +16,17 @@ export function startOidcProvider(rotation: "default" | "off") {
     const more: Record<string, string> =
       rotation === "off" ? { scope: "api", resource: "urn:api" } : { scope: "openid" };
     const credential = { client_id: "service", client_secret: secret };
-    const introspect = async (token: string) => {
-      const { text } = await post(`${url}/token/introspection`, { ...credential, token });
-      return JSON.parse(text).active === true;
-    };
     return {
       pid: program.pid,
       store: redis,
       ...authorizationCode(endpoints, more),
       ...(rotation === "off"
         ? { checkedBy: "JWT", startServices: offline(`${url}/jwks`), lifeSeconds: lifeOfJwt }
-        : { checkedBy: "introspection", startServices: asking(introspect), lifeSeconds: () => Number.NaN }),
+        : {
+            checkedBy: "introspection",
+            startServices: introspecting(`${url}/token/introspection`, credential),
+            lifeSeconds: () => Number.NaN,
+          }),
       async stop() {
         await program.stop();
         await redis.stop();
