@@ -167,3 +167,20 @@ export const refresh = (running: Running, held: Held): Promise<Outcome> =>
     if (outcome.result === "unavailable") throw new Error("a refresh found no server");
     return outcome;
   });
+
+/** Refreshes as an honest user. @throws Error if that is refused */
+export async function served(running: Running, held: Held): Promise<Held> {
+  const outcome = await refresh(running, held);
+  if (outcome.result !== "served") throw new Error("a refresh of an honest user was refused");
+  return outcome;
+}
+
+/** Signs a user in, and refreshes once. On a busy machine the response to that may be late, and it is done again. */
+export const logIn = (running: Running) => repeat(async () => served(running, await running.logIn()));
+
+/** Returns what comes of each, one after the other. */
+export async function inTurns<T, R>(all: readonly T[], act: (each: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (const each of all) results.push(await act(each));
+  return results;
+}
