@@ -46,7 +46,7 @@ test("200 watchers cost Redis no more than one", async () => {
   const one = watch(deployment, first(deployment));
   await one.until(({ caughtUp }) => caughtUp);
 
-  /** Returns how many commands the service sends to Redis during one revocation and some heartbeats. */
+  /** Returns how often the service reads the log and publishes during one revocation and some heartbeats. */
   const cost = async () => {
     await redis.admin.config("RESETSTAT");
     const sid = await revokeOne(deployment);
@@ -54,7 +54,7 @@ test("200 watchers cost Redis no more than one", async () => {
     await one.beats(3);
     const stats = await redis.admin.info("commandstats");
     const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
-    return { scripts: calls("evalsha"), reads: calls("zrange"), published: calls("publish") };
+    return { reads: calls("zrange"), published: calls("publish") };
   };
   const forOne = await cost();
   const others = Array.from({ length: 200 }, () => watch(deployment, first(deployment)));
@@ -62,10 +62,7 @@ test("200 watchers cost Redis no more than one", async () => {
   const sid = await revokeOne(deployment);
   await Promise.all(others.map((watcher) => watcher.until(({ reportedAt }) => reportedAt.has(sid))));
   const forAll = await cost();
-  console.log({ forOne, forAll });
-  // The instance must not read the log once for each of the 200 watchers. On a busy machine it may read it up to four times as often as for
-  // one watcher.
-  expect(forAll.scripts).toBeLessThanOrEqual(4 * forOne.scripts);
+  // The instance must not read the log once for each of the watchers. On a busy machine it may read it up to four times as often as for one.
   expect(forAll.reads).toBeLessThanOrEqual(4 * forOne.reads);
   expect(forAll.published).toBe(forOne.published);
 });
