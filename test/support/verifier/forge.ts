@@ -18,7 +18,7 @@ export const claims = {
   iss: ISSUER,
   sub: "user-1",
   aud: AUDIENCE,
-  exp: now + 600,
+  exp: now + 86_400,
   iat: now,
   jti: "j1",
   sid: "AAECAwQFBgcICQoLDA0ODxA",
