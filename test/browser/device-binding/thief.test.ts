@@ -1,5 +1,6 @@
 /** A thief that copies all cookies of a profile can use them only until the copied device cookie expires. The owner's session continues. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../support/until.ts";
 import { type Bed, bound, DEVICE_COOKIE, LIFE_MS, passLife, passTime, refreshIn, startBed, type User } from "./bed.ts";
 import type { Profile, ProfileTab } from "./profiles.ts";
 
@@ -20,8 +21,11 @@ afterAll(() => bed?.stop());
  * when the originals have expired.
  */
 async function copyCookies({ host }: User): Promise<void> {
-  const cookies = (await profile.cookies()).filter(({ domain }) => domain === host);
-  expect(cookies.map(({ name }) => name)).toContain(DEVICE_COOKIE);
+  const cookies = await until(async () => {
+    const found = (await profile.cookies()).filter(({ domain }) => domain === host);
+    expect(found.map(({ name }) => name)).toContain(DEVICE_COOKIE);
+    return found;
+  });
   const expires = Date.now() / 1000 + 86_400;
   await thief.setCookies(cookies.map((cookie) => ({ ...cookie, expires })));
 }
