@@ -23,6 +23,7 @@ import type { Keys } from "../../../src/service/tokens/keys.ts";
 import { KeyRingFault, type Ring, writeRing } from "../../../src/service/tokens/ring.ts";
 import { changeRingFile, createRingFile, readRing } from "../../../src/service/tokens/ring-file.ts";
 import { NOW } from "../../support/tokens.ts";
+import { untilTrue } from "../../support/until.ts";
 
 let directories: string[] = [];
 afterEach(() => {
@@ -277,6 +278,17 @@ describe("a running instance", () => {
     expect(ring.isLost()).toBe(false);
     expect(ring.current.signing.kid).toBe(fixed.signing[0]?.kid);
     expect(events).toEqual([]);
+  });
+
+  test("misses a ring that is gone, until the same one is back", async () => {
+    const path = fileWith(generateRing("ES256", NOW));
+    const ring = await loadKeyRing(path);
+    const { next } = follow(ring);
+    renameSync(path, `${path}.away`);
+    expect(await next()).toBeInstanceOf(KeyRingFault);
+    expect(ring.isLost()).toBe(true);
+    renameSync(`${path}.away`, path);
+    await untilTrue(() => !ring.isLost());
   });
 
   test("sees a ring behind a link that is turned elsewhere, as orchestrators mount secrets", async () => {
