@@ -1,7 +1,7 @@
 /** What only Redis has of a subject: records of expired sessions that nothing names, and due records of many sessions. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
-import { storeMs } from "../../../../src/service/session/time.ts";
+import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { tagOfSession, tagOfSubject } from "../../../../src/service/store/redis/partitions.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
@@ -67,6 +67,21 @@ test("a subject is not forgotten while too many events are still to be recorded 
   const left = Object.values(await redis.admin.hgetall(due));
   expect(left).toHaveLength(900);
   expect(left.join()).not.toContain(user);
+});
+
+test("the log of signals keeps its expiry, also if its only signal is that of the subject", async () => {
+  const { subscriptions } = store.signals;
+  const webhook = { kind: "webhook", endpoint: "https://a.test/", filter: {}, audience: [] } as const;
+  await subscriptions.create("only", webhook, wallMs(1));
+  const user = subject();
+  const { sid } = await loginWith(store, user);
+  await store.end(sid, "logout");
+  const log = `${tagOfSubject(user)}z`;
+  const before = await redis.admin.pexpiretime(log);
+  expect(before).toBeGreaterThan(0);
+  expect(await store.forget(user)).toEqual({ events: 0, signals: 1 });
+  expect(await redis.admin.pexpiretime(log)).toBe(before);
+  await subscriptions.delete("only");
 });
 
 test("no key is left of a subject with many sessions, all of which have expired", async () => {
