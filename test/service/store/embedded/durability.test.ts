@@ -44,6 +44,11 @@ test.each([
   "endAll",
   "forget",
   "evict",
+  "endMany",
+  "useToken",
+  "attach",
+  "endAttached",
+  "revokeAll",
 ])("%s is synced before it is acknowledged", (step) => {
   const own = callsOf(step);
   expect(own.findLastIndex(isWrite)).toBeGreaterThanOrEqual(0);

@@ -52,4 +52,15 @@ await step("endAll", () => store.endAll(user, "revoked_subject"));
 await step("forget", () => store.forget(user));
 await store.create(newSession(user), nonce(), 10);
 await step("evict", () => store.create(newSession(user), nonce(), 1));
+// They are more than one transaction ends.
+for (let count = 0; count < 60; count++) await store.create(newSession(user), nonce(), 100);
+await step("endMany", () => store.endAll(user, "revoked_subject"));
+await step("useToken", () => store.useToken(nonce(), 60_000));
+const [own, acting] = [newSession(user), newSession(subject())];
+await store.create(own, nonce(), 10);
+await store.create(acting, nonce(), 10);
+await step("attach", () => store.attach(acting.sid, own.sid, 60_000));
+await store.end(own.sid, "logout");
+await step("endAttached", () => store.endAttached());
+await step("revokeAll", () => store.revokeAll(undefined));
 await store.close();
