@@ -104,6 +104,18 @@ export function eventsContract(context: () => Context): void {
     expect(withoutAll(await store.events({ sid }))).toEqual([]);
   });
 
+  test("the creation is listed for as long as refreshes make the session live", async () => {
+    const { backend, store, refresh } = context();
+    const { sid, first } = await loginWith(store, subject(), { idleTimeoutMs: RETENTION }, {});
+    await record(store, [await creationOf(store, sid)]);
+    let token = first;
+    for (let times = 0; times < 3; times++) {
+      await backend.advance(0.9 * RETENTION);
+      token = (await refresh(sid, token)).child;
+    }
+    expect(withoutAll(await store.events({ sid }))).toMatchObject([{ type: "created", sid }]);
+  });
+
   test("the creations of sessions that expire or end with all others stay listed", async () => {
     const { backend, store } = context();
     const user = subject();
