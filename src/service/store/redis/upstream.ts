@@ -41,7 +41,7 @@ export function createUpstream(
     async useToken(id, lifeMs) {
       const tag = tagOfSubject(id);
       await link.run("token", [tag], [id, lifeMs]);
-      await acknowledge(tag, []);
+      await acknowledge(tag, [`T${id}`]);
     },
   };
 }

@@ -89,6 +89,12 @@ const VERBS: readonly {
     run: (store, { a }) => store.update(a, { claims: '{"role":"reader"}', refresh: true }),
     gone: () => [],
   },
+  { name: "the use of a token", run: (store) => store.useToken(nonce(), 60_000), gone: () => [] },
+  {
+    name: "the attachment of a session to that of its actor",
+    run: (store, { a, b }) => store.attach(b, a, 60_000),
+    gone: () => [],
+  },
   {
     name: "a login in place of another session",
     run: (store, { user, a }) => store.create(newSession(user), nonce(), 10, a),
