@@ -9,7 +9,13 @@ import {
   revokeOthers,
   revokeOwn,
 } from "../../../src/service/session/endings/owner.ts";
-import type { AccessClaims, AccessTokenResult, EndOutcome, SessionStore } from "../../../src/service/session/ports.ts";
+import {
+  type AccessClaims,
+  type AccessTokenResult,
+  type EndOutcome,
+  type SessionStore,
+  StoreUnavailable,
+} from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import {
   accessTokens,
@@ -173,6 +179,18 @@ test("a logout ends the other sessions of the cookies first, and records those t
     ["end", SID, "logout", { ...ORIGIN, subject: "alice" }],
     endedAt(SID, "logout"),
   ]);
+});
+
+test("a logout that cannot end another session of the cookies fails, and ends nothing, so that it can be repeated", async () => {
+  const port = script({
+    end: async () => live,
+    async endOwned() {
+      throw new StoreUnavailable("out");
+    },
+  });
+  const credential = { ok: true, caller: CALLER, isExpired: false, byCookie: [SID, OTHER] } as const;
+  await expect(logout(port, credential, REQUESTER)).rejects.toThrow(StoreUnavailable);
+  expect(port.stepsOf("end")).toEqual([]);
 });
 
 test.each<[string, EndOutcome, object, readonly object[]]>([
