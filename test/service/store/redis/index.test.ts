@@ -13,6 +13,7 @@ import {
   nonce,
   outcomeOf,
   REUSE_INTERVAL as R,
+  sidOf,
   subject,
 } from "../../../support/store/sessions.ts";
 
@@ -126,6 +127,15 @@ test("what a partition knows of its sessions is kept as long as the session that
     await store.create(newSession(neighbour(user), short), nonce(), 10);
     for (const key of ["u", "o"]) expect(await expiryOf(key), `${key} ${ms}`).toBeGreaterThanOrEqual(longest);
   }
+});
+
+test("what ends with a partition's sessions is kept as long as that which lives longest", async () => {
+  const { sid } = await login(subject());
+  const expiryOf = () => redis.admin.pexpiretime(`${tagOfSession(sid)}A`);
+  await store.attach(sidOf(subject()), sid, 3_600_000);
+  const longest = await expiryOf();
+  await store.attach(sidOf(subject()), sid, 1_000);
+  expect(await expiryOf()).toBeGreaterThanOrEqual(longest);
 });
 
 test("the index of a subject with many sessions is kept as long as the session that lives longest", async () => {
