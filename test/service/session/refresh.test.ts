@@ -124,6 +124,15 @@ test("the first use of a device key is recorded before the refresh", async () =>
   ]);
 });
 
+test("the first proof of a key is recorded, although the request asks for an audience that the session does not have", async () => {
+  const { result, events } = await run({
+    rotated: served({ device: "first_use", session: sessionOf({ device: DPOP }) }),
+    request: { clientId: "web", proof: { thumbprint: THUMBPRINT }, resources: ["https://elsewhere.example"] },
+  });
+  expect(result).toEqual({ ok: false, reason: "invalid_target" });
+  expect(events).toMatchObject([{ event: "device_bound", algorithm: "DPoP", thumbprint: THUMBPRINT }]);
+});
+
 test("a later use of a device key is not recorded, and such a key has no count of its own", async () => {
   const device = tools();
   const session = sessionOf({ device: DEVICE });
