@@ -97,13 +97,13 @@ const STEPS: readonly Step[] = [
  * line.
  */
 async function linesOfOthers(store: SessionStore, others: readonly Instance[], advance: (ms: number) => Promise<void>) {
-  for (;;) {
+  await until(async () => {
     await advance(ROUND_MS);
     for (const { recorder } of others) await recorder.flush();
     await Promise.all(others.map(({ recorder }) => recorder.lookForDue()));
-    const parts = await store.dueRecords();
-    if (parts.every(({ records }) => records.length === 0)) break;
-  }
+    const left = (await store.dueRecords()).flatMap(({ records }) => records.map(({ key }) => key));
+    expect(left).toEqual([]);
+  });
   for (const { recorder } of others) await recorder.close();
   return others.flatMap(({ lines }) => lines).map(({ event }) => nameOf(event));
 }
