@@ -1,8 +1,7 @@
 /**
- * Compares this service with node-oidc-provider, better-auth and, if `PEER_HYDRA` has the path of its program, Ory Hydra (on
- * PostgreSQL, whose programs are in `PEER_POSTGRES`), each by default and by its best settings: tabs that refresh with one token, a lost
- * response, a stolen credential, a store that is away (faults.ts), how soon services refuse what a logout has ended, CPU and memory
- * (costs.ts). It prints the tables of docs/why/comparison.md.
+ * Compares this service with node-oidc-provider and better-auth, each by default and by its best settings: tabs that refresh with one
+ * token, a lost response, a stolen credential, a store that is away (faults.ts), how soon services refuse what a logout has ended, CPU and
+ * memory (costs.ts). It prints the tables of docs/why/comparison.md.
  *
  *     npm run bench:peers [-- --users 20 --refreshes 1000] [--only faults|costs]
  *
@@ -16,7 +15,7 @@ import { parseArgs } from "node:util";
 import { buildPackages } from "../../../deploy/packages/build.ts";
 import { serverVersion } from "../../support/redis.ts";
 import { machine, table } from "../machine.ts";
-import { CONTENDERS, PEER_HYDRA } from "./contenders.ts";
+import { CONTENDERS } from "./contenders.ts";
 import { COST_TITLES, costs } from "./costs.ts";
 import { faults, faultTitles } from "./faults.ts";
 
@@ -53,9 +52,5 @@ const versions = [
   `node-oidc-provider ${versionOf("../../../node_modules/oidc-provider")}`,
   `better-auth ${versionOf("node_modules/better-auth")}`,
 ];
-if (PEER_HYDRA !== undefined) {
-  const text = execFileSync(PEER_HYDRA, ["version"], { encoding: "utf8" });
-  versions.push(`Hydra ${/Version:\s+v?(\S+)/.exec(text)?.[1]} on PostgreSQL`);
-}
 console.log(machine(...versions, serverVersion()));
 process.exit(0);

@@ -76,7 +76,7 @@ export async function succeed(url: string, init: RequestInit = {}): Promise<Repl
 
 /**
  * Sends a refresh. `read` returns what the user holds after a success, and nothing if the response says that the user is signed out.
- * 400 and 401 say so too, whatever their error: Hydra responds `invalid_client` while its store is away.
+ * 400 and 401 say so too, whatever their error.
  */
 export async function sendRefresh(
   held: Held,
