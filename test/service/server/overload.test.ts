@@ -149,6 +149,12 @@ describe("while the event loop is kept busy", () => {
         return caller;
       }),
     );
+    const listener = openAdmin(service);
+    const update = (at: number) => {
+      const change = { sessionId: others[at]?.sid ?? "", claims: { role: "reader" } };
+      return listener.call(admin.updateSession, change, bearer(service.adminToken));
+    };
+    await until(async () => message(await update(0)));
     const agent = new Agent({ keepAlive: true });
     const counts = new Map<number, number>();
     let flooding = true;
@@ -163,10 +169,8 @@ describe("while the event loop is kept busy", () => {
     await until(async () => {
       if ((counts.get(503) ?? 0) < 500 || (counts.get(200) ?? 0) < 500) throw new Error("not yet");
     });
-    const listener = openAdmin(service);
     for (const [at, caller] of callers.entries()) {
-      const change = { sessionId: others[at]?.sid ?? "", claims: { role: "reader" } };
-      message(await listener.call(admin.updateSession, change, bearer(service.adminToken)));
+      message(await update(at));
       message(await caller.call(logout, {}, bearer(others[at]?.accessToken ?? "")));
     }
     for (const caller of [...callers, listener]) caller.close();
