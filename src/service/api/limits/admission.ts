@@ -157,7 +157,7 @@ export class Admission {
    */
   #storeIsLate(): boolean {
     if (this.#silent || this.#lastWaitTurns >= this.#maxStoreTurns) return true;
-    const [oldest = this.#turn] = this.#turns;
+    const oldest = this.#turns[0] ?? this.#turn;
     return this.#turn.number - Math.max(oldest.number, this.#lastReplyTurn) >= this.#maxStoreTurns;
   }
 }
