@@ -6,7 +6,7 @@ const WATCHERS_PER_TURN = 50;
 const MAX_PAUSE_MS = 40;
 /**
  * After all watchers were woken, the pause is this many times as long as the processor time that waking them took. So waking takes a
- * fifth of a busy process's time; more if waking all watchers takes over 8 ms, because the pause is limited.
+ * fifth of a busy process's time; more if waking all watchers takes over 10 ms, because the pause is limited.
  */
 const PAUSE_PER_COST = 4;
 /** The shortest pause between two times of waking all watchers, in ms: the resolution of Node's timers. A shorter pause is skipped. */
