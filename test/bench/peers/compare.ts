@@ -1,9 +1,9 @@
 /**
  * Compares this service with node-oidc-provider and better-auth, each by default and by its best settings: tabs that refresh with one
  * token, a lost response, a stolen credential, a store that is away (faults.ts), how soon services refuse what a logout has ended, CPU and
- * memory (costs.ts). It prints the tables of docs/why/comparison.md.
+ * memory (costs.ts). It prints the tables of docs/why/comparison.md. `--only gateways` compares forward auth with oauth2-proxy instead.
  *
- *     npm run bench:peers [-- --users 20 --refreshes 1000] [--only faults|costs]
+ *     npm run bench:peers [-- --users 20 --refreshes 1000] [--only faults|costs|gateways]
  *
  * It takes a quarter of an hour. All contenders run on loopback, and are measured in turns, so other load on the machine changes the ratios
  * less than the figures. What mostly waits runs at the same time.
@@ -27,6 +27,14 @@ const { values } = parseArgs({
   },
 });
 const users = Number(values.users);
+
+if (values.only === "gateways") {
+  // It needs Go and nginx, which the others do not.
+  const { gateways, VERSION } = await import("./gateways.ts");
+  console.log(await gateways());
+  console.log(machine(`oauth2-proxy ${VERSION}`, serverVersion()));
+  process.exit(0);
+}
 
 const directory = import.meta.dirname;
 if (!existsSync(join(directory, "node_modules"))) {

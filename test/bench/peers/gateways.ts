@@ -1,27 +1,25 @@
-// Compares forward auth of this service with oauth2-proxy in the same scenarios: nginx in front of an application, and node-oidc-provider as
-// the provider. oauth2-proxy is built by Go from its module, and is set up as its documentation says for nginx and for a provider that gives
-// refresh tokens. One cookie jar stands for a browser.
-//
-//     npm run bench:oauth2-proxy [-- --rounds 5] [--outage 20]
-//
-// OAUTH2_PROXY=/path/to/oauth2-proxy takes a program that is built already.
+/**
+ * Compares forward auth of this service with oauth2-proxy in the same scenarios: nginx in front of an application, and node-oidc-provider as
+ * the provider. oauth2-proxy is built by Go from its module, and is set up as its documentation says for nginx and for a provider that gives
+ * refresh tokens. One cookie jar stands for a browser. OAUTH2_PROXY=/path/to/oauth2-proxy takes a program that is built already.
+ */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
-import { startForwardAuth } from "../service/forward-auth/command.ts";
-import { freePort } from "../support/free-port.ts";
-import { openBrowser, startProvider } from "../support/oidc-provider.ts";
-import { startProgram, whileRunning } from "../support/processes.ts";
-import { serverVersion, startRedis } from "../support/redis.ts";
-import { scratch, startService } from "../support/service.ts";
-import { until } from "../support/until.ts";
-import { machine } from "./machine.ts";
+import { startForwardAuth } from "../../service/forward-auth/command.ts";
+import { freePort } from "../../support/free-port.ts";
+import { openBrowser, startProvider } from "../../support/oidc-provider.ts";
+import { startProgram, whileRunning } from "../../support/processes.ts";
+import { startRedis } from "../../support/redis.ts";
+import { scratch, startService } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
-const VERSION = "v7.15.6";
+export const VERSION = "v7.15.6";
+/** How often what needs a renewal is repeated, and how long the provider is away, in s. */
+const [ROUNDS, OUTAGE_S] = [5, 20];
 const PARALLEL = 20;
 const CHECKED = 6_000;
 const SECRET = "a secret of the client, which is long";
@@ -39,11 +37,6 @@ type Stack = {
 };
 type Contender = { readonly name: string; readonly start: (life: number) => Promise<Stack> };
 
-const { values } = parseArgs({
-  options: { rounds: { type: "string", default: "5" }, outage: { type: "string", default: "20" } },
-});
-const [rounds, outageSeconds] = [Number(values.rounds), Number(values.outage)];
-
 const application = createServer((_, response) => response.end("page"));
 await new Promise<void>((resolve) => application.listen(0, "127.0.0.1", resolve));
 const app = `127.0.0.1:${(application.address() as AddressInfo).port}`;
@@ -51,7 +44,7 @@ const app = `127.0.0.1:${(application.address() as AddressInfo).port}`;
 function program(): string {
   const { OAUTH2_PROXY } = process.env;
   if (OAUTH2_PROXY !== undefined) return OAUTH2_PROXY;
-  const directory = join(import.meta.dirname, "../../node_modules/.cache/oauth2-proxy", VERSION);
+  const directory = join(import.meta.dirname, "../../../node_modules/.cache/oauth2-proxy", VERSION);
   const path = join(directory, "oauth2-proxy");
   if (existsSync(path)) return path;
   const env = { ...process.env, GOBIN: directory };
@@ -238,7 +231,7 @@ const due = () => sleep((SHORT + 1) * 1_000);
 async function parallel(stack: Stack): Promise<string> {
   let [lost, out, requests] = [0, 0, 0];
   let browser = await signIn(stack);
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     await due();
     const before = tokenRequests(stack);
     const pages = await Promise.all(Array.from({ length: PARALLEL }, () => load(stack, browser)));
@@ -249,14 +242,14 @@ async function parallel(stack: Stack): Promise<string> {
     out++;
     browser = await signIn(stack);
   }
-  return `${out} of ${rounds}; ${lost} of ${rounds * PARALLEL}; ${(requests / rounds).toFixed(1)}`;
+  return `${out} of ${ROUNDS}; ${lost} of ${ROUNDS * PARALLEL}; ${(requests / ROUNDS).toFixed(1)}`;
 }
 
 /** The response that brings the renewed cookies is lost, and the browser goes on with the ones it has. */
 async function lostResponse(stack: Stack): Promise<string> {
   let out = 0;
   let browser = await signIn(stack);
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     await due();
     await load(stack, browser, false);
     await sleep(1_000);
@@ -266,14 +259,14 @@ async function lostResponse(stack: Stack): Promise<string> {
     out++;
     browser = await signIn(stack);
   }
-  return `${out} of ${rounds}`;
+  return `${out} of ${ROUNDS}`;
 }
 
 async function outage(stack: Stack): Promise<string> {
   const browser = await signIn(stack);
   stack.provider.setDown(true);
   const pages: (boolean | "unavailable")[] = [];
-  for (let second = 0; second < outageSeconds; second++) {
+  for (let second = 0; second < OUTAGE_S; second++) {
     pages.push(await load(stack, browser));
     await sleep(1_000);
   }
@@ -322,21 +315,25 @@ const CONTENDERS: readonly Contender[] = [
 ];
 const SCENARIOS = { parallel, lostResponse, outage, upstreamLogout } as const;
 
-console.log("parallel: signed out; pages that lead to the login; requests to the provider in a round");
-console.log("outage: pages that lead to the login; afterwards");
-/** Runs the scenarios, which mostly wait, of all contenders at the same time. */
-const outcomes = await Promise.all(
-  CONTENDERS.map(async ({ start }) => {
-    const stack = await start(SHORT);
-    const lines: string[] = [];
-    for (const [name, scenario] of Object.entries(SCENARIOS)) lines.push(`  ${name}: ${await scenario(stack)}`);
-    await stack.stop();
-    return lines.join("\n");
-  }),
-);
-for (const [index, contender] of CONTENDERS.entries()) {
-  console.log(`${contender.name}\n${outcomes[index]}\n  CPU of a check: ${await cpu(contender)}`);
+/** Returns the outcome of each scenario for each contender, and the CPU of a check. */
+export async function gateways(): Promise<string> {
+  // The scenarios mostly wait, so they run for all contenders at the same time.
+  const outcomes = await Promise.all(
+    CONTENDERS.map(async ({ start }) => {
+      const stack = await start(SHORT);
+      const lines: string[] = [];
+      for (const [name, scenario] of Object.entries(SCENARIOS)) lines.push(`  ${name}: ${await scenario(stack)}`);
+      await stack.stop();
+      return lines;
+    }),
+  );
+  const lines = [
+    "parallel: signed out; pages that lead to the login; requests to the provider in a round",
+    "outage: pages that lead to the login; afterwards",
+  ];
+  for (const [index, contender] of CONTENDERS.entries()) {
+    lines.push(contender.name, ...(outcomes[index] ?? []), `  CPU of a check: ${await cpu(contender)}`);
+  }
+  application.close();
+  return lines.join("\n");
 }
-console.log(machine(`oauth2-proxy ${VERSION}`, serverVersion()));
-application.close();
-process.exit(0);
