@@ -6,7 +6,7 @@
  * by this instance; another instance may return those signals again.
  */
 import { passes, type SignalFilter } from "../model.ts";
-import type { Cursor, DeliveryCounts, LoggedSignal, SignalLog } from "../ports.ts";
+import type { Cursor, LoggedSignal, SignalLog } from "../ports.ts";
 
 /** How many signals of one partition are read at once. These signals are called a window. */
 const WINDOW = 64;
@@ -33,6 +33,9 @@ type Pass = {
   readonly open: Verdicts;
 };
 
+/** A stream, and the verdicts of its receiver. */
+type Judged = { readonly id: string; readonly filter: SignalFilter; readonly verdicts: Verdicts };
+
 /** Moves the cursors over signals that have a verdict, and returns at most `limit` signals that have none. */
 export async function passOver(
   deps: PassDeps,
@@ -40,6 +43,7 @@ export async function passOver(
   verdicts: Verdicts,
   limit: number,
 ): Promise<Pass> {
+  const stream = { id, filter, verdicts };
   const found: LoggedSignal[] = [];
   const open = new Map<string, "accepted" | "refused">();
   let unsettled = verdicts.size;
@@ -53,65 +57,73 @@ export async function passOver(
       more = true;
       break;
     }
-    const window = await readWindow(deps, { id, filter, partition, position, verdicts });
-    const left = window.waiting.slice(0, limit - found.length);
+    const window = await readWindow(deps, stream, partition, position);
+    const waiting = window.rest.filter((logged) => isWaiting(stream, logged));
+    const left = waiting.slice(0, limit - found.length);
     found.push(...left);
-    more ||= window.more || left.length < window.waiting.length;
-    for (const [signal, verdict] of window.open) open.set(signal, verdict);
-    unsettled -= window.settled + window.open.size;
+    more ||= window.more || left.length < waiting.length;
+    unsettled -= window.settled;
+    for (const { signal } of window.rest) {
+      const verdict = verdicts.get(signal.id);
+      if (verdict === undefined) continue;
+      open.set(signal.id, verdict);
+      unsettled--;
+    }
   }
   // If partitions were not examined, the receiver's verdicts on their signals (accepted or refused) are kept for the next poll.
   if (unsettled > 0 && more) for (const [signal, verdict] of verdicts) open.set(signal, verdict);
   return { found, more, open };
 }
 
-type Place = {
-  readonly id: string;
-  readonly filter: SignalFilter;
-  readonly partition: number;
-  readonly position: Cursor;
-  readonly verdicts: Verdicts;
-};
+function isWaiting({ filter, verdicts }: Judged, { signal }: LoggedSignal): boolean {
+  return passes(signal, filter) && !verdicts.has(signal.id);
+}
 
-type Window = { waiting: LoggedSignal[]; more: boolean; open: Map<string, "accepted" | "refused">; settled: number };
+/** The signals from the first waiting one on, and the number of signals before it that had a verdict. */
+type Window = { readonly rest: readonly LoggedSignal[]; readonly settled: number; readonly more: boolean };
 
-/** Reads one partition until there is a signal to return, and moves the cursor over the signals before it, which have a verdict. */
-async function readWindow(deps: PassDeps, { id, filter, partition, position, verdicts }: Place): Promise<Window> {
-  const window: Window = { waiting: [], more: false, open: new Map(), settled: 0 };
+/** Reads one partition until there is a signal to return, and moves the cursor over the signals before it. */
+async function readWindow(deps: PassDeps, stream: Judged, partition: number, position: Cursor): Promise<Window> {
+  const { log, onLoss } = deps;
   let after = position;
+  let settled = 0;
   for (let windows = 0; windows < MAX_WINDOWS; windows++) {
-    const read = await deps.log.read(partition, after, WINDOW);
+    const read = await log.read(partition, after, WINDOW);
     if (!read.ok) {
       // The store has lost the position: the next poll reads the cursor again.
-      if (read.reason === "rewound") return window;
+      if (read.reason === "rewound") return { rest: [], settled, more: false };
       const counts = { delivered: 0, deadLetters: read.lost };
-      if (!(await deps.log.pass(partition, id, after, read.oldest, counts))) return window;
-      deps.onLoss(read.lost);
+      if (!(await log.pass(partition, stream.id, after, read.oldest, counts)))
+        return { rest: [], settled, more: false };
+      onLoss(read.lost);
       after = read.oldest;
       continue;
     }
-    const isWaiting = ({ signal }: LoggedSignal) => passes(signal, filter) && !verdicts.has(signal.id);
-    const first = read.signals.findIndex(isWaiting);
-    const settled = first === -1 ? read.signals : read.signals.slice(0, first);
-    const last = settled.at(-1);
-    if (last !== undefined) {
-      const judged = settled.filter(({ signal }) => verdicts.has(signal.id) && passes(signal, filter));
-      const refused = judged.filter(({ signal }) => verdicts.get(signal.id) === "refused");
-      const counts: DeliveryCounts = { delivered: judged.length - refused.length, deadLetters: refused.length };
-      // If `pass` returns false, another poll has moved the cursor, and counted these signals.
-      if (!(await deps.log.pass(partition, id, after, last.cursor, counts))) return { ...window, more: true };
-      for (const one of judged) deps.onSettled(one, verdicts.get(one.signal.id) ?? "accepted");
-      window.settled += judged.length;
-      after = last.cursor;
-    }
-    if (first === -1 && read.more) continue;
-    for (const { signal } of read.signals.slice(settled.length)) {
-      const verdict = verdicts.get(signal.id);
-      if (verdict !== undefined) window.open.set(signal.id, verdict);
-    }
-    window.waiting = read.signals.slice(settled.length).filter(isWaiting);
-    window.more = read.more;
-    return window;
+    const first = read.signals.findIndex((logged) => isWaiting(stream, logged));
+    const before = first === -1 ? read.signals : read.signals.slice(0, first);
+    const counted = await settle(deps, stream, partition, after, before);
+    if (counted === undefined) break;
+    settled += counted;
+    if (first !== -1 || !read.more) return { rest: read.signals.slice(before.length), settled, more: read.more };
+    after = before.at(-1)?.cursor ?? after;
   }
-  return { ...window, more: true };
+  return { rest: [], settled, more: true };
+}
+
+/** Moves the cursor over signals. Returns how many had a verdict; undefined if another poll has moved the cursor and counted them. */
+async function settle(
+  { log, onSettled }: PassDeps,
+  { id, filter, verdicts }: Judged,
+  partition: number,
+  from: Cursor,
+  signals: readonly LoggedSignal[],
+): Promise<number | undefined> {
+  const last = signals.at(-1);
+  if (last === undefined) return 0;
+  const judged = signals.filter(({ signal }) => verdicts.has(signal.id) && passes(signal, filter));
+  const deadLetters = judged.filter(({ signal }) => verdicts.get(signal.id) === "refused").length;
+  const counts = { delivered: judged.length - deadLetters, deadLetters };
+  if (!(await log.pass(partition, id, from, last.cursor, counts))) return undefined;
+  for (const one of judged) onSettled(one, verdicts.get(one.signal.id) ?? "accepted");
+  return judged.length;
 }
