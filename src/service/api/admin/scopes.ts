@@ -7,7 +7,7 @@ import { Health } from "../../../../gen/grpc/health/v1/health_pb.ts";
 import type { Scope } from "../../session/admin/access.ts";
 
 /** The scope that each RPC requires. An RPC without one does not compile. */
-export const RPC_SCOPES = {
+const RPC_SCOPES = {
   createSession: "sessions:create",
   getSession: "sessions:read",
   listSessions: "sessions:read",
@@ -26,12 +26,12 @@ export const RPC_SCOPES = {
   watchRevocations: "watch",
 } as const satisfies { readonly [rpc in keyof typeof SessionAdminService.method]: Scope };
 
-export const OAUTH_SCOPES = {
+const OAUTH_SCOPES = {
   introspect: "introspect",
   revokeGlobally: "sessions:revoke",
 } as const satisfies { readonly [rpc in keyof typeof OAuthAdminService.method]: Scope };
 
-export const SIGNALS_SCOPES = {
+const SIGNALS_SCOPES = {
   createSubscription: "signals:manage",
   getSubscription: "signals:read",
   listSubscriptions: "signals:read",
@@ -41,33 +41,18 @@ export const SIGNALS_SCOPES = {
   testSubscription: "signals:manage",
 } as const satisfies { readonly [rpc in keyof typeof SignalsAdminService.method]: Scope };
 
-export const SHARED_SIGNALS_SCOPES = {
-  createStream: "signals:receive",
-  readStreams: "signals:receive",
-  updateStream: "signals:receive",
-  replaceStream: "signals:receive",
-  deleteStream: "signals:receive",
-  getStreamStatus: "signals:receive",
-  updateStreamStatus: "signals:receive",
-  addStreamSubject: "signals:receive",
-  removeStreamSubject: "signals:receive",
-  verifyStream: "signals:receive",
-  pollStream: "signals:receive",
-} as const satisfies { readonly [rpc in keyof typeof SharedSignalsService.method]: Scope };
-
 const TABLES = new Map<string, Readonly<Record<string, Scope>>>([
   [SessionAdminService.typeName, RPC_SCOPES],
   [OAuthAdminService.typeName, OAUTH_SCOPES],
   [SignalsAdminService.typeName, SIGNALS_SCOPES],
-  [SharedSignalsService.typeName, SHARED_SIGNALS_SCOPES],
 ]);
 
 /** Scopes that are included in another one. */
 const INCLUDED_IN: Partial<Record<Scope, Scope>> = { "signals:receive": "signals:manage" };
 
 /** Returns the scope of an RPC; undefined for other services on the same listener (reflection), which any admin may call. */
-export function scopeOf({ parent, localName }: DescMethod): Scope | undefined {
-  return TABLES.get(parent.typeName)?.[localName];
+export function scopeOf(method: DescMethod): Scope | undefined {
+  return isForReceivers(method) ? "signals:receive" : TABLES.get(method.parent.typeName)?.[method.localName];
 }
 
 export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
@@ -77,7 +62,7 @@ export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
 }
 
 /** Returns whether an RPC is an endpoint of SSF, which receivers of other organisations call. */
-export const isForReceivers = (method: DescMethod): boolean => method.parent === SharedSignalsService;
+export const isForReceivers = (method: DescMethod): boolean => method.parent.typeName === SharedSignalsService.typeName;
 
 /** Returns whether callers of an RPC may authenticate as OAuth clients do, by an id and a secret (RFC 7662 section 2.1). */
 export const isForClients = (method: DescMethod): boolean => method === OAuthAdminService.method.introspect;
