@@ -1,9 +1,15 @@
 /** Finds the name that a misspelt one was probably meant to be. */
 
-/** Returns the known name with the fewest edits; undefined if it differs in more than half of its characters. */
-export function nearest(name: string, known: readonly string[]): string | undefined {
-  const [best = ""] = known.toSorted((a, b) => distance(name, a) - distance(name, b));
-  return best !== "" && distance(name, best) <= name.length / 2 ? best : undefined;
+/** Returns the known name with the fewest edits; undefined if there is none with at most `mostEdits`. Default: half of its characters. */
+export function nearest(name: string, known: Iterable<string>, mostEdits = name.length / 2): string | undefined {
+  let best: string | undefined;
+  let fewest = Math.floor(mostEdits) + 1;
+  for (const candidate of known) {
+    if (Math.abs(candidate.length - name.length) >= fewest) continue;
+    const edits = distance(name, candidate);
+    if (edits < fewest) [best, fewest] = [candidate, edits];
+  }
+  return best;
 }
 
 /** Counts the edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */

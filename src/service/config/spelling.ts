@@ -1,5 +1,5 @@
 /** Finds the variables that a misspelt name was probably meant to be. */
-import { distance } from "../../platform/spelling/nearest.ts";
+import { nearest } from "../../platform/spelling/nearest.ts";
 import { COMMAND_VARIABLES } from "./command-line.ts";
 import { configVariables } from "./config.ts";
 import type { Environment } from "./reader.ts";
@@ -10,6 +10,9 @@ import type { Environment } from "./reader.ts";
  */
 const FOREIGN = /^SSL_CERT_(?:FILE|DIR)$|_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP)(?:_|$)/;
 const ADDRESS_OF_SERVICE = /^(?:tcp|udp):\/\//;
+
+/** A name that is shorter than this may have one edit, others two. */
+const SHORT_NAME = 8;
 
 const COMMANDS: ReadonlySet<string> = new Set(COMMAND_VARIABLES);
 
@@ -23,26 +26,15 @@ export function misspeltVariables(env: Environment): string[] {
     // its tokens from that file.
     if (name === "ADMIN_TOKEN" && env.ADMIN_TOKENS_FILE) return [];
     const upper = name.toUpperCase();
-    const meant = mostLike(upper, unset) ?? (COMMANDS.has(name) ? undefined : likeByWords(upper, unset));
+    const meant =
+      nearest(upper, unset, name.length < SHORT_NAME ? 1 : 2) ??
+      (COMMANDS.has(name) ? undefined : likeByWords(upper, unset));
     if (meant === undefined) return [];
     const what = COMMANDS.has(name)
       ? "a variable of the commands, not of the service"
       : "not a variable of this service";
     return [`${name} is ${what}: is ${meant} meant?`];
   });
-}
-
-/** Returns the known name that is at most one edit away, or at most two edits for a long name; undefined if there is none. */
-function mostLike(name: string, known: Iterable<string>): string | undefined {
-  const mostEdits = name.length < 8 ? 1 : 2;
-  let best: string | undefined;
-  let fewest = mostEdits + 1;
-  for (const candidate of known) {
-    if (Math.abs(candidate.length - name.length) > mostEdits) continue;
-    const edits = distance(name, candidate);
-    if (edits < fewest) [best, fewest] = [candidate, edits];
-  }
-  return best;
 }
 
 /** Words that mean the same at the end of a name. */
