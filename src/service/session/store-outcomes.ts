@@ -25,10 +25,9 @@ export type CreateWithinOutcome =
   | { readonly ok: false; readonly reason: "refused"; readonly live: readonly Session[] };
 
 /**
- * The session and its rotation state. `isNew`: this call has created it; otherwise an earlier one has. `ended`: an earlier call has created
- * the session, and it has ended since.
+ * `isNew`: this call has created the session; otherwise an earlier one has. `ended`: an earlier call has created it, and it has ended since.
+ * Whether the device is new is not known: the session continues one of another system.
  */
-/** It is not asked whether the device is new: the session continues one of another system. */
 export type CreateOnceOutcome =
   | ({ readonly ok: true; readonly isNew: boolean; readonly rotation: RotationState } & Omit<
       CreateOutcome,
@@ -59,7 +58,8 @@ export type SessionChange = {
 export type UpdateOutcome =
   | {
       readonly ok: true;
-      readonly session: Session /** Whether anything is different now. */;
+      readonly session: Session;
+      /** Whether anything is different now. */
       readonly isChanged: boolean;
     }
   | { readonly ok: false; readonly reason: "conflict" | "revoked" | "unknown" };
@@ -70,7 +70,7 @@ export type RegisterKeyOutcome =
   | { readonly ok: false; readonly reason: "other_key" | "outdated" | "revoked" | "unknown" };
 
 export type UnbindOutcome =
-  | { readonly ok: true; readonly session: Session /** Whether the session had a key. */; readonly hadKey: boolean }
+  | { readonly ok: true; readonly session: Session; readonly hadKey: boolean }
   | { readonly ok: false; readonly reason: "revoked" | "unknown" };
 
 export type RotateOutcome =

@@ -1,6 +1,6 @@
 /** What the domain needs of tokens. */
-import type { Narrowing } from "./exchange/narrowing.ts";
-import type { Session, SessionId } from "./model.ts";
+import type { Actors } from "./exchange/actors.ts";
+import type { Audience, Session, SessionId } from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
@@ -41,6 +41,18 @@ export type AuthenticAccessToken =
 export type AccessTokenResult =
   | AuthenticAccessToken
   | { readonly ok: false; readonly reason: "expired"; readonly claims: AccessClaims };
+
+/** How a token differs from the one that it is made of. */
+type Narrowing = {
+  readonly audience: Audience;
+  readonly clientId: string;
+  /** The names of the claims that are kept, beside those that every token of the session has. */
+  readonly claims: readonly string[];
+  readonly act: Actors | undefined;
+  readonly cnf: { readonly jkt: string } | undefined;
+  /** When the token ends at the latest. It never outlives the other one. */
+  readonly endsAt: StoreMs;
+};
 
 export interface AccessTokens {
   /** Signs an access token, which never outlives the session. @param deviceProven whether the client has proven the session's device key */
