@@ -1,10 +1,11 @@
 /** Runs `session-service forward-auth`, which gateways ask whether a request may pass, until the process receives a signal to stop. */
+import { once } from "node:events";
 import type { Command } from "commander";
+import { errorMessage } from "../../platform/files/error-code.ts";
 import type { TokenVerifier } from "../../server/user.ts";
 import { duration, SECOND_MS } from "../config/values.ts";
 import { addConnectionOptions, CONNECTION_HELP, type ConnectionOptions } from "./admin-api/options.ts";
-import { CALL_EXIT_CODES, type Context, usageError } from "./context.ts";
-import { logOf, parsePort, serveUntilSignal } from "./serving.ts";
+import { CALL_EXIT_CODES, CommandError, type Context, usageError } from "./context.ts";
 
 export function addForwardAuthCommand(program: Command, context: Context): void {
   const command = program
@@ -100,7 +101,13 @@ async function forwardAuth(context: Context, options: ForwardAuthOptions): Promi
       maxStalenessMs: MAX_STALENESS_MS,
       onBug: (error) => log({ event: "bug", error }),
     });
-    await serveUntilSignal(context, log, serving);
+    const server = await serving.catch((error: unknown) => {
+      throw new CommandError(errorMessage(error));
+    });
+    context.print(JSON.stringify({ event: "ready", url: server.url }));
+    await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
+    log({ event: "draining" });
+    await server.close();
   } finally {
     verifier.close();
   }
@@ -150,4 +157,17 @@ function parseOrigin(text: string): string {
   const isOrigin = url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
   if (!isOrigin) throw usageError("--origin is a scheme, a host and maybe a port, such as https://app.example.com");
   return url.origin;
+}
+
+/** Returns a log that writes each event as a line of JSON to standard error. */
+const logOf =
+  ({ note }: Context) =>
+  (line: object): void => {
+    const error = "error" in line ? { error: errorMessage(line.error) } : {};
+    note(JSON.stringify({ time: new Date().toISOString(), ...line, ...error }));
+  };
+
+function parsePort(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw usageError("--port is a number of at most 65535");
 }
