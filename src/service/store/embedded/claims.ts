@@ -2,9 +2,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { StoreMs } from "../../session/time.ts";
 import { SWEEP } from "./schema.ts";
-import type { Transactions } from "./transactions.ts";
 
-/** The table is not part of the versioned schema. It is created when it is first needed, so that earlier versions open a file without it. */
+/** The table is not part of the versioned schema: it is created if it does not exist. */
 export const CLAIMS_TABLE = `
   CREATE TABLE IF NOT EXISTS claims (sid TEXT PRIMARY KEY, claimed_until INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS claims_by_expiry ON claims (claimed_until);`;
@@ -15,19 +14,8 @@ export type Claims = {
   add(name: string, until: StoreMs, now: StoreMs): void;
 };
 
-/** Returns a function that opens the table, outside of other transactions. */
-export function createClaims(db: DatabaseSync, { write }: Pick<Transactions, "write">): () => Claims {
-  let claims: Claims | undefined;
-  return () => {
-    if (claims === undefined) {
-      write("NORMAL", () => db.exec(CLAIMS_TABLE));
-      claims = prepare(db);
-    }
-    return claims;
-  };
-}
-
-function prepare(db: DatabaseSync): Claims {
+export function createClaims(db: DatabaseSync): Claims {
+  db.exec(CLAIMS_TABLE);
   const one = db.prepare("SELECT 1 FROM claims WHERE sid = ? AND claimed_until > ?");
   const insert = db.prepare("INSERT OR REPLACE INTO claims (sid, claimed_until) VALUES (?, ?)");
   const sweep = db.prepare(

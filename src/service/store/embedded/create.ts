@@ -22,13 +22,13 @@ import type { Transactions } from "./transactions.ts";
 
 export type CreationDeps = SubjectDeps &
   Transactions & {
-    readonly openClaims: () => Claims;
+    readonly claims: Claims;
     readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean) => void;
     readonly signalCreated: (session: Session, newDevice: boolean, now: StoreMs) => void;
   };
 
 export function createCreation(deps: CreationDeps): Pick<SessionStore, "create" | "createWithin" | "createOnce"> {
-  const { sessions, openClaims } = deps;
+  const { sessions, claims } = deps;
   return {
     async create(...given) {
       const created = await createWithin(deps, undefined, undefined, ...given);
@@ -39,7 +39,6 @@ export function createCreation(deps: CreationDeps): Pick<SessionStore, "create" 
     createWithin: (limit, ...given) => createWithin(deps, undefined, limit, ...given),
 
     async createOnce(claimMs, limit, session, childNonce, cap, origin) {
-      const claims = openClaims();
       const { sid } = session;
       const claim: Claim<CreateOnceOutcome> = {
         find(now) {

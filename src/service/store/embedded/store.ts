@@ -81,14 +81,14 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   };
 
   const parts = { sql, sessions, log, due, signals, read, write, share, alone, end };
-  const openClaims = createClaims(db, transactions);
+  const claims = createClaims(db);
   const { appendEndOfAll: endedWithAll, appendCreated: signalCreated } = signals;
-  const subjects = { ...parts, openClaims, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
+  const subjects = { ...parts, claims, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
   const resume = createResumption(subjects);
   return {
     ...createEvents(sql, transactions, sessions),
     ...createLists(sql, transactions, sessions),
-    ...createUpstream(sql, transactions, openClaims),
+    ...createUpstream(sql, transactions, claims),
     ...createSessionSteps({
       ...parts,
       reuseIntervalMs: options.reuseIntervalMs,

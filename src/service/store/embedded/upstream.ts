@@ -9,7 +9,7 @@ import type { Transactions } from "./transactions.ts";
 export function createUpstream(
   sql: Statements,
   { read, write }: Transactions,
-  openClaims: () => Claims,
+  claims: Claims,
 ): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
   return {
     async sessionsOf(login) {
@@ -22,12 +22,10 @@ export function createUpstream(
     },
 
     async isTokenUsed(id) {
-      const claims = openClaims();
       return read((now) => claims.has(nameOf(id), now));
     },
 
     async useToken(id, lifeMs) {
-      const claims = openClaims();
       write("FULL", (now) => claims.add(nameOf(id), later(now, lifeMs), now));
     },
   };

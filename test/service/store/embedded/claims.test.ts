@@ -31,12 +31,6 @@ function aFile() {
   return { path, open, read, advance };
 }
 
-test("a file in which nothing is claimed has no table for it, so that earlier versions restore it, too", async () => {
-  const { open, read } = aFile();
-  await open().create(newSession(subject()), nonce(), 10);
-  expect(read("SELECT name FROM sqlite_schema WHERE name LIKE 'claims%'")).toEqual([]);
-});
-
 test("a claim outlives the process, and a backup with claims is complete", async () => {
   const { path, open } = aFile();
   const session = newSession(subject());
