@@ -119,12 +119,19 @@ function wait(server: Server, connection: Connection, request: IncomingMessage, 
   const { waiting } = connection;
   waiting.add(request);
   let bytes = 0;
-  for (const { rawHeaders } of waiting) for (const text of rawHeaders) bytes += text.length;
+  for (const each of waiting) bytes += bytesOf(each);
   if (waiting.size > MAX_PIPELINED || bytes > MAX_HEAD_BYTES) giveUp(connection, request.socket);
   response.once("socket", () => {
     waiting.delete(request);
     server.emit("request", request, response);
   });
+}
+
+/** Returns how much memory a request takes while it waits, about. A body in chunks may take any. */
+function bytesOf({ url = "", rawHeaders, headers }: IncomingMessage): number {
+  const { "content-length": length = 0, "transfer-encoding": encoding } = headers;
+  const body = encoding === undefined ? Number(length) : Number.POSITIVE_INFINITY;
+  return rawHeaders.reduce((sum, text) => sum + text.length, url.length + body);
 }
 
 /** Closes a connection and destroys its pipelined requests. Node would destroy them with errors, which cost more than the requests. */
