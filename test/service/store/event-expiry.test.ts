@@ -6,7 +6,7 @@ import { createRedisStore } from "../../../src/service/store/redis/store.ts";
 import { startRedis } from "../../support/redis.ts";
 import { embeddedBackend, redisOptions } from "../../support/store/backends.ts";
 import { loginWith, recordOf } from "../../support/store/event-records.ts";
-import { ABSOLUTE, SECOND, sidOf, subject } from "../../support/store/sessions.ts";
+import { ABSOLUTE, IDLE, SECOND, sidOf, subject } from "../../support/store/sessions.ts";
 import { until } from "../../support/until.ts";
 
 const cleanUp: (() => Promise<unknown>)[] = [];
@@ -42,6 +42,24 @@ test("the embedded store keeps the creation for as long as the session, and then
   expect(await store.events({ sid })).toHaveLength(2);
   await backend.advance(SECOND);
   expect(await store.events({ sid })).toEqual([]);
+});
+
+test("the embedded store keeps the creation of a session that ended with all others no longer than that of one that has expired", async () => {
+  const backend = await embeddedBackend();
+  cleanUp.push(() => backend.stop());
+  const store = await backend.open();
+  const user = subject();
+  const { sid } = await loginWith(store, user, {}, {});
+  const [time, retention] = [storeMs(1), 10 * SECOND];
+  await store.recordEvents([recordOf({ time, type: "created", sid, subject: user })], retention);
+  await store.revokeAll(undefined, {});
+  await store.recordEvents([recordOf({ time, type: "elevated", sid, subject: user })], 2 * IDLE);
+  await backend.advance(IDLE);
+  expect(await store.expire()).toMatchObject({ ended: [], isDone: true });
+  await backend.advance(retention - SECOND);
+  expect(await store.events({ sid })).toHaveLength(2);
+  await backend.advance(SECOND);
+  expect(await store.events({ sid })).toMatchObject([{ type: "elevated" }]);
 });
 
 test("in Redis the creation is kept for as long as the session, and then for the retention", async () => {

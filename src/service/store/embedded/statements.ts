@@ -128,6 +128,11 @@ function eventStatements(db: DatabaseSync) {
        WHERE NOT EXISTS (SELECT 1 FROM events WHERE sid = :sid AND text = :text)`,
     ),
     keepEvents: db.prepare("UPDATE events SET expires_at = ? WHERE sid = ?"),
+    // The event of a creation is kept as if the session lived until its absolute expiry (events.ts).
+    endCreation: db.prepare(
+      `UPDATE events SET expires_at = expires_at - (SELECT absolute_expires_at FROM sessions WHERE sid = :sid) + :now
+       WHERE sid = :sid AND text ->> '$.k' = 'created'`,
+    ),
     countEvents: db.prepare("SELECT count(*) AS count FROM events WHERE sid = ?"),
     subjectOfEvents: db.prepare("SELECT subject FROM events WHERE sid = ? AND subject IS NOT NULL LIMIT 1"),
     eventsOf: db.prepare("SELECT text FROM events WHERE sid = ? AND expires_at > ? ORDER BY seq"),

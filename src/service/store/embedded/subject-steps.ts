@@ -192,6 +192,7 @@ export function expireStep({ sql, end, endedWithAll }: SubjectDeps, now: StoreMs
     if (++removed > AT_ONCE) return { ended, isDone: false };
     if (withAll) {
       endedWithAll(sid);
+      sql.endCreation.run({ sid, now });
       sql.remove.run(sid);
     } else {
       const actor = end(sid, "expired", now, EXPIRED_NOTE, subject);
