@@ -156,11 +156,12 @@ export function requirementsOf(at: string, value: unknown): Requirements {
 
 function transmitterOf(at: string, value: unknown, provider: string): Transmitter | undefined {
   if (value === undefined) return undefined;
-  const entry = membersOf(at, value, ["issuer", "audience", "poll_url", "poll_token_file"]);
+  const known = ["issuer", "audience", "poll_url", "poll_token_file"];
+  const { issuer = provider, audience, ...poll } = membersOf(at, value, known);
   return {
-    issuer: safeUrl(`${at}.issuer`, entry.issuer ?? provider),
-    audience: required(`${at}.audience`, entry.audience),
-    poll: pollOf(at, entry),
+    issuer: safeUrl(`${at}.issuer`, issuer),
+    audience: required(`${at}.audience`, audience),
+    poll: pollOf(at, poll),
   };
 }
 

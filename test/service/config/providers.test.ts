@@ -66,6 +66,10 @@ describe("refuses, by place and without the value", () => {
       [{ ...ONE, security_events: { issuer: "http://a.example", audience: "a" } }],
     ],
     [
+      "providers[0].security_events.issuer: must be a text of 1 to 255 bytes without control characters",
+      [{ ...ONE, security_events: { issuer: null, audience: "a" } }],
+    ],
+    [
       "providers[0].security_events.poll_token_file: is required",
       [{ ...ONE, security_events: { audience: "a", poll_url: "https://a.example/poll" } }],
     ],
