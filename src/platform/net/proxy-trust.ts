@@ -1,5 +1,6 @@
 /** Decides which proxies in front may report where a request comes from, and which of their reports count. */
 import { BlockList, isIP, isIPv4 } from "node:net";
+import { hostOf } from "./subnet.ts";
 
 /** Returns whether a network address is that of a trusted proxy. */
 type IsProxy = (address: string) => boolean;
@@ -10,8 +11,7 @@ export type ProxyTrust = number | IsProxy;
 /** The length of the longest IPv6 address with brackets, zone and port. */
 const MAX_ADDRESS_LENGTH = 128;
 
-/** An IPv4-mapped address (RFC 4291 section 2.5.5.2), which sockets for both versions show. */
-const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+/** The length of the prefix of all IPv4-mapped addresses (RFC 4291 section 2.5.5.2), which sockets for both versions show. */
 const MAPPED_BITS = 96;
 
 type Network = { readonly address: string; readonly prefix: number };
@@ -22,11 +22,10 @@ type Network = { readonly address: string; readonly prefix: number };
  */
 function parseNetwork(text: string): Network | undefined {
   const [, given = "", bits] = /^([\da-f.:]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? [];
-  if (isIP(given) === 0) return undefined;
-  const mapped = MAPPED.exec(given)?.[1];
-  const address = mapped ?? given;
+  const address = hostOf(given);
+  if (address === "") return undefined;
   const length = isIPv4(address) ? 32 : 128;
-  const prefix = bits === undefined ? length : Number(bits) - (mapped === undefined ? 0 : MAPPED_BITS);
+  const prefix = bits === undefined ? length : Number(bits) - (address === given ? 0 : MAPPED_BITS);
   return prefix >= 1 && prefix <= length ? { address, prefix } : undefined;
 }
 
@@ -46,9 +45,8 @@ export function isProxyIn(networks: readonly string[]): IsProxy {
     if (network !== undefined) list.addSubnet(network.address, network.prefix, familyOf(network.address));
   }
   return (given) => {
-    const bare = given.split("%", 1)[0] as string; // The zone of a link-local address is no part of its network.
-    const address = MAPPED.exec(bare)?.[1] ?? bare;
-    return isIP(address) !== 0 && list.check(address, familyOf(address));
+    const address = hostOf(given);
+    return address !== "" && list.check(address, familyOf(address));
   };
 }
 

@@ -1,5 +1,4 @@
 /** A buf plugin that writes gen/openapi-admin.json: the unary RPCs of the admin API, each as a POST of JSON to a path of its own. */
-import { readFileSync } from "node:fs";
 import { create, createFileRegistry } from "@bufbuild/protobuf";
 import {
   CodeGeneratorResponse_Feature,
@@ -10,11 +9,8 @@ import { runNodeJs } from "@bufbuild/protoplugin";
 import { describeRoutes } from "connect-http-routes/descriptors";
 import { describeServices } from "../../protoc-gen-http-openapi/document.ts";
 import { jsonOptions } from "./connect-options.ts";
-import { ERROR_BODY, FAILURE_RESPONSES, failures, ref } from "./openapi-errors.ts";
+import { ERROR_BODY, FAILURE_RESPONSES, failures, ref, version } from "./openapi-errors.ts";
 import { ADMIN_OPERATIONS } from "./openapi-oauth.ts";
-
-const MANIFEST = new URL("../../../package.json", import.meta.url);
-const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
 
 const SERVICE = "auth.admin.v1.SessionAdminService";
 const OAUTH = "auth.admin.v1.OAuthAdminService";

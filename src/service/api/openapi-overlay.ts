@@ -1,10 +1,6 @@
 /** The parts of gen/openapi.json that .proto files cannot express: build-time data for the OpenAPI plugin. */
-import { readFileSync } from "node:fs";
-import { ERROR_BODY, FAILURE_RESPONSES, failure, failures, ref } from "./openapi-errors.ts";
+import { ERROR_BODY, FAILURE_RESPONSES, failure, failures, ref, version } from "./openapi-errors.ts";
 import { PUBLIC_OPERATIONS, PUBLIC_SCHEMAS } from "./openapi-oauth.ts";
-
-const MANIFEST = new URL("../../../package.json", import.meta.url);
-const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
 
 const setsCookie = (description: string) => ({
   200: { headers: { "Set-Cookie": { description, required: true, schema: { type: "string" } } } },

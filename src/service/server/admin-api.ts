@@ -41,7 +41,7 @@ import type { StreamPlace } from "../signals/streams/configuration.ts";
 import { MAX_OWN_STREAMS } from "../signals/streams/manage.ts";
 import { Poller, type PollerDeps } from "../signals/streams/poller.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
-import { nextStep } from "../tokens/ring-steps.ts";
+import { nextStep, PICK_UP_MS } from "../tokens/ring-steps.ts";
 import { type ApiDeps, apiHandler } from "./api-handler.ts";
 import { errorResponder } from "./error-responder.ts";
 import { metricsPage } from "./metrics-page.ts";
@@ -119,9 +119,6 @@ function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | un
   const limits = createReceiverLimits(streams.verificationIntervalMs, MAX_OWN_STREAMS);
   return { ...signals, ...streams, ...limits, draining, poller: new Poller(signals) };
 }
-
-/** The time in ms after which every instance uses a changed key ring. `session-service keys` assumes the same. */
-const PICK_UP_MS = 60_000;
 
 function consoleDeps(config: Config, deps: Deps, passes: Passes): ConsoleDeps {
   const { operators, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;

@@ -1,6 +1,7 @@
 /** Verifies logout tokens: a provider says that it has ended a login (OpenID Connect Back-Channel Logout 1.0 section 2.6). */
 import type { JWTPayload } from "jose";
-import { createTokenVerifier, invalid, isShort, type TokenFailure } from "./signed-token.ts";
+import { createTokenVerifier, invalid, type TokenFailure } from "./signed-token.ts";
+import { isShort } from "./user.ts";
 
 export type LogoutToken = {
   readonly jti: string;

@@ -8,7 +8,8 @@ import type { ProviderSettings, Transmitter } from "../config/providers.ts";
 import type { EndedLogin } from "./backchannel-logout.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
-import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, isShort, MAX_TOKEN_LENGTH } from "./signed-token.ts";
+import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, MAX_TOKEN_LENGTH } from "./signed-token.ts";
+import { isShort } from "./user.ts";
 
 export const SECURITY_EVENTS = "/v1/auth/security-events";
 

@@ -2,6 +2,7 @@
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from "jose";
 import { readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { isShort } from "./user.ts";
 
 export type TokenFailure =
   | { readonly ok: false; readonly reason: "unavailable" }
@@ -17,14 +18,10 @@ const ALGORITHMS = [
 /** How far a sender's clock may differ from that of this service, in seconds. */
 export const CLOCK_SKEW_SECONDS = 60;
 const TIMEOUT_MS = 5_000;
-const MAX_TEXT = 255;
 /** The length limit of a token, in characters. Most take about one thousand. */
 export const MAX_TOKEN_LENGTH = 16_384;
 
 export const invalid = (code: string): TokenFailure => ({ ok: false, reason: "invalid", code });
-
-export const isShort = (value: unknown): value is string =>
-  typeof value === "string" && value !== "" && value.length <= MAX_TEXT;
 
 /** Returns who a token claims to be from, and for; undefined if it cannot be read. Nothing of it is verified. */
 export function addressOf(

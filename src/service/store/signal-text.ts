@@ -16,6 +16,9 @@ export type Position = { readonly number: number; readonly sid: string };
 
 export const NO_SESSION = "-";
 
+/** The value that is used as the cursor of a subscription that does not exist. */
+export const NO_CURSOR = "" as Cursor;
+
 export function cursorOf({ number, sid }: Position): Cursor {
   return `${number} ${sid}` as Cursor;
 }

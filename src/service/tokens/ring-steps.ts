@@ -1,5 +1,8 @@
 import { KEY_KINDS, type KeyKind, type Ring, type RingKey } from "./ring.ts";
 
+/** How long it takes until every instance uses a changed ring, in ms, unless `session-service keys` is given another time. */
+export const PICK_UP_MS = 60_000;
+
 /** The times, in ms, that determine how long a key must stay in a state. */
 export type RingTimes = {
   /** How long verifiers may keep the JWKS. */

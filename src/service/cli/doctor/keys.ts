@@ -4,13 +4,11 @@ import { DAY_MS } from "../../config/values.ts";
 import { EventKeysFault, loadEventKeys } from "../../tokens/event-keys.ts";
 import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import { nextStep, type RingTimes } from "../../tokens/ring-steps.ts";
+import { nextStep, PICK_UP_MS, type RingTimes } from "../../tokens/ring-steps.ts";
 import type { Report } from "./finding.ts";
 
 /** How long a key should be used at most, in ms. docs/tasks/rotate-keys.md advises a rotation every month. */
 const MAX_USE_MS = 90 * DAY_MS;
-/** How long an instance takes to read a changed ring, in ms. The keys command assumes the same. */
-const PICK_UP_MS = 60_000;
 
 export async function checkKeys(report: Report, config: Config, clock: () => number): Promise<void> {
   try {

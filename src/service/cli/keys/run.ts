@@ -8,6 +8,7 @@ import { changeRingFile, createRingFile, readRing } from "../../tokens/ring-file
 import {
   type GenerateKey,
   nextStep,
+  PICK_UP_MS,
   type RingTimes,
   remove,
   revoke,
@@ -72,7 +73,7 @@ export function runKeys(
       ...options,
       path: options.file ?? config.keysFile,
       configuredAlg: config.signingAlgorithm,
-      times: { ...config, pickUpMs: Number(options.pickUp ?? "60") * 1000 },
+      times: { ...config, pickUpMs: options.pickUp === undefined ? PICK_UP_MS : Number(options.pickUp) * 1000 },
       now: Date.now(),
     };
     return run(given, operand);

@@ -10,7 +10,7 @@ import type {
   SignalLog,
   SignalStore,
 } from "../../signals/ports.ts";
-import { cursorOf, NO_SESSION, type Position, positionOf, signalOf } from "../signal-text.ts";
+import { cursorOf, NO_CURSOR, NO_SESSION, type Position, positionOf, signalOf } from "../signal-text.ts";
 import type { SignalSteps } from "./signal-steps.ts";
 import type { Statements } from "./statements.ts";
 import { createSubscriptions, type SubscriptionRow } from "./subscriptions.ts";
@@ -29,8 +29,6 @@ type SignalRow = Position & {
 
 type WaitingRow = Pick<SignalRow, "sid" | "ended_at"> & { readonly id: string; readonly count: number };
 
-/** The value that is used as the cursor of a subscription that does not exist. */
-const NO_CURSOR = "" as Cursor;
 /** A lease that lasts longer than this, in ms, was taken before the clock was set back, and does not count any more. */
 const LONGEST_LEASE_MS = 600_000;
 

@@ -8,7 +8,7 @@ import type {
   SignalLog,
   WaitingSignal,
 } from "../../signals/ports.ts";
-import { cursorOf, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
+import { cursorOf, NO_CURSOR, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffers, namesOf, text } from "./replies.ts";
@@ -21,9 +21,6 @@ const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reade
 const AT_ONCE_OF_ONE = 128;
 
 const NUMBER_OF = new Map(TAGS.map((tag, number) => [tag, number]));
-
-/** The value that is used as the cursor of a subscription that does not exist. */
-const NO_CURSOR = "" as Cursor;
 
 /** A stored cursor with its counters: '<number> <sid> <delivered> <dead letters>'. */
 type Reader = { readonly cursor: Cursor; readonly counts: DeliveryCounts };
