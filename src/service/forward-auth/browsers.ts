@@ -32,7 +32,10 @@ function refuse(status: 401 | 503, reason: Refusal["reason"], headers: Refusal["
   return { ok: false, status, reason, headers: { "content-type": "application/json", ...headers }, body };
 }
 
-/** Returns the headers for the server kit, without device binding, whose responses no gateway passes on. A part of the own page may be the first request after a pause, so it may cause a refresh, too. */
+/**
+ * Returns the headers for the server kit, without those of device binding: no gateway passes its responses on. A request for a part of a page
+ * counts as one for the page, because it may be the first request after a pause, and must then cause a refresh.
+ */
 function headersOf(headerOf: HeaderOf): Headers {
   const headers = new Headers();
   for (const name of READ_WITHOUT_DEVICES) {

@@ -76,7 +76,7 @@ export function createCreation(
     async createOnce(claimMs, limit, session, childNonce, cap, origin) {
       const created = await createClaimed(claimMs, limit, session, childNonce, cap, undefined, origin);
       if (!created.ok) return created;
-      // In place of a session that was replaced, the script names one that was there.
+      // The script returns the text for a replaced session also if an earlier run has created this one.
       const { replaced: isExisting, newDevice, ...outcome } = created;
       return { ...outcome, isNew: !isExisting };
     },
