@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bearerToken } from "../../src/verifier/bearer-token.ts";
+import { bearerToken, dpopToken } from "../../src/verifier/bearer-token.ts";
 
 test.each<[string | null, string | undefined]>([
   [null, undefined],
@@ -9,12 +9,15 @@ test.each<[string | null, string | undefined]>([
   ["BEARER   a.b-c_d~e+f/g==", "a.b-c_d~e+f/g=="],
   ["Bearerabc", undefined],
   ["Basic YTpi", undefined],
+  ["Other bearer abc", undefined],
   // A header with the scheme but no valid token is malformed ("") and does not count as absent (undefined).
   ["Bearer", ""],
   ["Bearer ", ""],
+  ["Bearer-abc", ""],
   ["Bearer a b", ""],
   ["Bearer a, Bearer b", ""],
   ["Bearer a,b", ""],
 ])("%j holds %j", (authorization, token) => {
   expect(bearerToken(authorization)).toBe(token);
+  expect(dpopToken(authorization?.replace(/bearer/gi, "DPoP"))).toBe(token);
 });

@@ -37,3 +37,10 @@ test.each([2, 3, 10, 11])("of %i, drops the first entries when one more than its
   expect(cache.get("0")).toBeUndefined();
   expect(cache.get(String(size))).toBe(size);
 });
+
+test("keeps half its size, in whatever order and whatever else is asked for", () => {
+  const cache = new RecentlyUsed<number>(10);
+  for (let key = 0; key < 5; key += 1) cache.set(String(key), key);
+  for (let absent = 5; absent < 50; absent += 1) expect(cache.get(String(absent))).toBeUndefined();
+  expect([0, 1, 2, 3, 4].map((key) => cache.get(String(key)))).toEqual([0, 1, 2, 3, 4]);
+});

@@ -31,7 +31,7 @@ const refusedOf = (events: readonly VerifierEvent[]) =>
 /** Starts a verifier with a clock that the test moves. */
 async function open(options: Partial<VerifierOptions> = {}, create = createVerifier) {
   const events: VerifierEvent[] = [];
-  const time = { ms: 0 };
+  const time = { ms: 100_000 };
   const verifier = create({
     ...{ issuer: ISSUER, audience: AUDIENCE, jwksUrl: "http://127.0.0.1/jwks" },
     ...{ clock: () => NOW_MS, monotonic: () => time.ms },
@@ -53,10 +53,10 @@ test("the first refusal of each reason in a minute is reported, and each one is 
     ["wrong_issuer", 1],
     ["malformed", 1],
   ]);
-  time.ms = 59_999;
+  time.ms += 59_999;
   await verifier.verify(ELSEWHERE);
   expect(counts()).toHaveLength(2);
-  time.ms = 60_000;
+  time.ms += 1;
   await verifier.verify(ELSEWHERE);
   expect(counts().at(-1)).toEqual(["wrong_issuer", 5]);
   expect(verifier.state()).toMatchObject({
@@ -124,8 +124,11 @@ const DESCRIBED = { issuer: ISSUER, audiences: new Set(["y", "x"]), keys: KEYS, 
 const NOW = NOW_MS / 1000;
 const HEADER_NAMES = "alg, kid, typ";
 const CLAIM_NAMES = "client_id, exp, iat, jti, sid, sub";
+const UNREADABLE = { header: "not readable", claims: "not readable" };
+/** A text of the greatest length that is read, with claims between its dots. */
+const LONGEST = `.${Buffer.from('{"a":1}').toString("base64url")}.`.padEnd(16_384, "A");
 
-test.each<[reason: string, presented: string, expected: object, received: object]>([
+test.each<[reason: string, presented: unknown, expected: object, received: object]>([
   ["wrong_type", token({ typ: 1 }), { typ: "at+jwt" }, { typ: "1" }],
   ["wrong_algorithm", token({ kid: "a", alg: "ES256" }), { alg: "RS256" }, { alg: "ES256" }],
   ["wrong_algorithm", token({ kid: "c", alg: "none" }), { alg: "ES256, EdDSA, RS256" }, { alg: "none" }],
@@ -151,6 +154,8 @@ test.each<[reason: string, presented: string, expected: object, received: object
     { header: HEADER_NAMES, claims: CLAIM_NAMES },
     { header: "kid, typ", claims: "not readable" },
   ],
+  ["malformed", undefined, { header: HEADER_NAMES, claims: CLAIM_NAMES }, UNREADABLE],
+  ["malformed", LONGEST, { header: HEADER_NAMES, claims: CLAIM_NAMES }, { ...UNREADABLE, claims: "a" }],
   [
     "malformed",
     token({}, { more: "m".repeat(16_384) }),
@@ -170,7 +175,7 @@ test.each<[reason: string, presented: string, expected: object, received: object
     ...(["wrong_issuer", token({}, { iss }), { iss: ISSUER }, { iss: text }] as [string, string, object, object]),
   ]),
 ])("%s is described by what was expected and received: case %#", (reason, presented, expected, received) => {
-  expect(describeRefusal(reason, { token: presented }, DESCRIBED)).toEqual({ expected, received });
+  expect(describeRefusal(reason, { token: presented as string }, DESCRIBED)).toEqual({ expected, received });
 });
 
 test.each<[reason: string, claims: object | undefined, expected: object, received: object]>([
