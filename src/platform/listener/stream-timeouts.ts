@@ -97,7 +97,8 @@ function endUnread(streams: ReadonlyMap<ServerHttp2Stream, OpenStream>, maxBytes
   const unread = [...streams].filter(([stream, { response }]) => response.writableEnded || stream.writableNeedDrain);
   let left = unread.reduce((sum, [, { request }]) => sum + bytesOf(request), 0);
   if (left <= maxBytes) return;
-  for (const [stream, open] of unread) {
+  // The list is in the order of checks.
+  for (const [stream, open] of unread.sort(([, one], [, other]) => one.openedAt - other.openedAt)) {
     if (left <= maxBytes / 2) return;
     left -= bytesOf(open.request);
     // A stream that was reset at an earlier check is still there: its client reads nothing at all.

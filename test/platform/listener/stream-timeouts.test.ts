@@ -56,7 +56,8 @@ test("a stream whose handler works stays open", async () => {
   expect(resetAt(0, 100 * WRITE_TIMEOUT_MS)).toBe(undefined);
 });
 
-test("too many responses that are not taken are reset, the oldest first; a connection that takes no reset ends", async () => {
+/** Opens streams on one connection whose client reads nothing. Their responses may hold 50 KiB. */
+async function openStreams() {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, {
@@ -69,14 +70,19 @@ test("too many responses that are not taken are reset, the oldest first; a conne
   });
   const timeouts = createStreamTimeouts(REQUEST_TIMEOUT_MS, WRITE_TIMEOUT_MS, 50 * 1024);
   const streams: Http2ServerResponse["stream"][] = [];
-  const open = async (isEnded: boolean) => {
+  const open = async (isEnded: boolean, nowMs = 0) => {
     client.request({ ":path": "/" }).on("error", () => {});
     const [request, response] = (await once(server, "request")) as [Http2ServerRequest, Http2ServerResponse];
-    timeouts.add(response.stream, request, response, 0);
+    timeouts.add(response.stream, request, response, nowMs);
     streams.push(response.stream);
     if (isEnded) response.end("x".repeat(100_000));
   };
   const closed = () => streams.map((stream) => stream.closed);
+  return { timeouts, streams, open, closed };
+}
+
+test("too many responses that are not taken are reset, the oldest first; a connection that takes no reset ends", async () => {
+  const { timeouts, streams, open, closed } = await openStreams();
   // Streams whose handlers work for a long time count for nothing, however many they are.
   for (const isEnded of [false, false, false, false, false, false, true, true]) await open(isEnded);
   timeouts.check(1_000);
@@ -88,4 +94,14 @@ test("too many responses that are not taken are reset, the oldest first; a conne
   // Nothing has removed the streams from the list, as if their client had not taken the resets.
   timeouts.check(3_000);
   expect(session?.destroyed).toBe(true);
+});
+
+test("the oldest are reset first, also if they were checked after younger ones had come", async () => {
+  const { timeouts, open, closed } = await openStreams();
+  for (const openedAt of [0, 0, 4_000, 4_000]) await open(true, openedAt);
+  timeouts.check(REQUEST_TIMEOUT_MS / 4);
+  expect(closed()).toEqual(Array(4).fill(false));
+  await open(true, 5_000);
+  timeouts.check(6_000);
+  expect(closed()).toEqual([true, true, true, false, false]);
 });
