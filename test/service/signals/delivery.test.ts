@@ -246,6 +246,18 @@ test("who stops gives the leases back, and another instance goes on at once", as
   expect(world.receipts).toHaveLength(2);
 });
 
+test("who stops stores how far a receiver has come whose last response was under way", async () => {
+  const { world, store, instance } = worldWith("hold");
+  await instance.round();
+  store.append(0);
+  await passTime(world, instance, 1_000, 1_000);
+  const stopped = instance.delivery.stop();
+  await world.quiet();
+  world.release();
+  await stopped;
+  expect(store.subscriptions.get("one")).toMatchObject({ delivered: 1 });
+});
+
 test("who stops while it gets no replies from the store gives the leases back nevertheless", async () => {
   const { world, store, instance } = worldWith();
   const other = world.instance();
@@ -318,7 +330,19 @@ test("the progress of a partition is stored once at a time", async () => {
 });
 
 test("a lease that was not extended is held to its last millisecond, and nothing is read under it afterwards", async () => {
-  const { world, store, instance } = worldWith();
+  const { world, store } = worldWith();
+  const seenBy = store.seenBy.bind(store);
+  // The reply to the request for a lease takes half a second, which the lease does not last longer for.
+  store.seenBy = (life) => {
+    const seen = seenBy(life);
+    const lease: typeof seen.log.lease = async (...args) => {
+      const leases = await seen.log.lease(...args);
+      store.now += 500;
+      return leases;
+    };
+    return { ...seen, log: { ...seen.log, lease } };
+  };
+  const instance = world.instance();
   // The lease is taken at 1 s, for 10 s.
   await passTime(world, instance, 2_000, 1_000);
   const receiptsAt = async (ms: number) => {
