@@ -1,6 +1,9 @@
 /** A verifier that polls reads keys and revocations only when a token needs them. */
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { takeTurns } from "../../src/verifier/one-at-a-time.ts";
+import { PolledRevocations } from "../../src/verifier/polled-revocations.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
 import { follow } from "../support/verifier/follow.ts";
 import { AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
@@ -115,6 +118,24 @@ describe("a verifier that polls", () => {
     const issuer = await startIssuer();
     expect(() => follow(issuer, { pollIntervalMs })).toThrow(RangeError);
   });
+});
+
+test.each([
+  ["monotonic", { monotonic: 3_000, wall: 0 }],
+  ["wall", { monotonic: 0, wall: 3_000 }],
+])("what a poll has brought is as old as its request, by the %s clock", async (_, took) => {
+  const now = { monotonic: 0, wall: 0 };
+  const polled = new PolledRevocations({
+    client: {
+      async *watchRevocations() {
+        Object.assign(now, took);
+        yield create(WatchRevocationsResponseSchema, { caughtUp: true });
+      },
+    },
+    ...{ pollIntervalMs: 2_000, clock: () => now.wall, monotonic: () => now.monotonic, revokeKeys() {}, report() {} },
+  });
+  await polled.poll();
+  expect(polled.stalenessMs(now.monotonic, now.wall)).toBe(3_000);
 });
 
 test("outside of Node, options of Node's connections are refused", () => {
