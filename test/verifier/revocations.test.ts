@@ -1,7 +1,8 @@
+import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { expect, onTestFinished, test } from "vitest";
-import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { SessionAdminService, WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { Revocations } from "../../src/verifier/revocations.ts";
 import { untilTrue } from "../support/until.ts";
 
@@ -168,4 +169,29 @@ test("keeps a session that was delivered twice until the later expiry", async ()
   await untilTrue(() => revocations.has("c", 0));
   expect(revocations.has("a", 0)).toBe(true);
   expect(revocations.has("b", 0)).toBe(true);
+});
+
+test("the wait before a new stream doubles, and a complete batch makes it short again", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+  const random = vi.spyOn(Math, "random").mockReturnValue(1);
+  const closing = new AbortController();
+  onTestFinished(() => {
+    closing.abort();
+    random.mockRestore();
+    vi.useRealTimers();
+  });
+  const calls: number[] = [];
+  new Revocations({
+    client: {
+      async *watchRevocations() {
+        calls.push(Date.now());
+        if (calls.length === 4) yield create(WatchRevocationsResponseSchema, { caughtUp: true });
+        throw new ConnectError("cut", Code.Unavailable);
+      },
+    },
+    ...{ clock: () => 0, monotonic: () => 0, revokeKeys() {}, report() {}, signal: closing.signal },
+  });
+  await vi.advanceTimersByTimeAsync(500);
+  const waits = calls.map((at, index) => at - (calls[index - 1] ?? at));
+  expect(waits).toEqual([0, 50, 100, 200, 50, 100]);
 });
