@@ -254,6 +254,17 @@ describe.each(STORES)("on the %s store", (store) => {
     expect(await sessionsOf(service, subject)).toEqual([]);
   });
 
+  test("a cookie that was set for several paths is one, and moves once", async () => {
+    const [subject, caller] = [somebody(), openPublic(service)];
+    const cookie = oldCookie({ subject });
+    const twice = `${cookie}; ${cookie}`;
+    application.reply(twice, { subject });
+    const migrated = await caller.call(refresh, {}, withCookie(twice));
+    message(await caller.call(logoutByCookie, {}, withCookie(`refresh_token=${successor(migrated)}`)));
+    expect(await caller.call(refresh, {}, withCookie(cookie))).toMatchObject(refused);
+    expect(await sessionsOf(service, subject)).toEqual([]);
+  });
+
   test("a limit on sessions holds for a session that is migrated, too", async () => {
     const { subject, sid } = await logIn(service);
     const limit = { maxSessions: 1, whenExceeded: "LIMIT_ACTION_REFUSE" };

@@ -8,7 +8,7 @@ export type OldCookies = {
   /** All old cookies, as the browser has sent them. */
   readonly header: string;
   /**
-   * Identifies the session if the application names nothing better: the cookie with the first name that is there. Undefined if several have
+   * Identifies the session if the application names nothing better: the cookie with the first name that is there. Undefined if different ones have
    * it: another cookie, which anybody may add, would make another session of the same one.
    */
   readonly id: string | undefined;
@@ -39,13 +39,12 @@ export function findOldCookies(cookies: string | null, wanted: readonly string[]
   });
   const first = wanted.find((one) => found.some(({ meant }) => meant === one));
   if (first === undefined) return undefined;
-  const own = found.filter(({ meant }) => meant === first);
+  // A cookie that was set for several paths or domains is sent several times.
+  const own = new Map(found.filter(({ meant }) => meant === first).map(({ pair, name }) => [pair, name]));
   return {
     name: first,
     header: found.map(({ pair }) => pair).join("; "),
-    id: isOne(own.map(({ name }) => name))
-      ? hash("sha256", own.map(({ pair }) => pair).join("; "), "base64url")
-      : undefined,
+    id: isOne([...own.values()]) ? hash("sha256", [...own.keys()].join("; "), "base64url") : undefined,
     names: [...new Set(found.map(({ name }) => name))],
   };
 }
