@@ -7,9 +7,11 @@ import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { SessionEventType as Type } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { startRedis } from "../support/redis.ts";
 import { type Service, scratch, spawnService, startService } from "../support/service.ts";
-import { admin, bearer, openAdmin } from "../support/sessions.ts";
+import { admin, bearer, message, openAdmin } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 import { commitOf, releases } from "./releases.ts";
 import { followWith } from "./verifier.ts";
 
@@ -53,6 +55,10 @@ class Holder {
     return holder;
   }
 
+  get claims(): { readonly sid: string; readonly iss: string; readonly sub: string; role?: string; acr?: string } {
+    return JSON.parse(Buffer.from(this.accessToken.split(".")[1] ?? "", "base64url").toString());
+  }
+
   async refresh(service: Service): Promise<number> {
     const response = await fetch(`${service.publicUrl}/v1/auth/refresh`, {
       method: "POST",
@@ -62,14 +68,14 @@ class Holder {
     if (response.status !== 200) return response.status;
     this.cookie = (response.headers.getSetCookie()[0] ?? "").split(";")[0] ?? "";
     this.accessToken = body.data?.accessToken ?? "";
-    const { sub, role, acr } = JSON.parse(Buffer.from(this.accessToken.split(".")[1] ?? "", "base64url").toString());
+    const { sub, role, acr } = this.claims;
     assert.deepEqual([sub, role, acr], [this.subject, `role of ${this.subject}`, this.acr]);
     return 200;
   }
 
   /** Changes the audiences of the session, and makes its access tokens from before stale. */
   async update(service: Service): Promise<number> {
-    const { sid, iss } = JSON.parse(Buffer.from(this.accessToken.split(".")[1] ?? "", "base64url").toString());
+    const { sid, iss } = this.claims;
     const response = await fetch(`${service.adminUrl}/v1/sessions/${sid}`, {
       method: "PATCH",
       headers: { authorization: `Bearer ${service.adminToken}`, "content-type": "application/json" },
@@ -87,6 +93,22 @@ class Holder {
 async function eachRefreshes(holders: readonly Holder[], service: Service, where: string): Promise<void> {
   for (const holder of holders) assert.equal(await holder.refresh(service), 200, where);
   console.log(`  ${holders.length} sessions refreshed by ${where}`);
+}
+
+/** Checks what this version lists of sessions that 0.2.0, the first release with events, created. An instance writes events a moment later. */
+async function eachListed(holders: readonly Holder[], service: Service, version: string, types: readonly Type[]) {
+  if (version === "0.1.0") return;
+  for (const { claims } of holders) {
+    await until(async () => {
+      const request = { sessionId: claims.sid };
+      const response = await openAdmin(service).call(admin.listSessionEvents, request, bearer(service.adminToken));
+      assert.deepEqual(
+        message(response).events.map(({ type }) => type),
+        types,
+      );
+    });
+  }
+  console.log(`  ${holders.length} sessions listed with their ${types.length === 1 ? "creation" : "creation and end"}`);
 }
 
 const logIn = (service: Service, version: string) =>
@@ -124,6 +146,7 @@ async function onRedis(version: string, tree: string): Promise<void> {
   const old = await startService(env, tree);
   const [holders, leaving] = [await logIn(old, version), await logIn(old, version)];
   const current = await startService(env);
+  await eachListed([...holders, ...leaving], current, version, [Type.CREATED]);
   await eachRefreshes(holders, current, "this version beside the other");
   await eachRefreshes(holders, old, `${version} beside the other`);
   const later = await logIn(current, version);
@@ -135,6 +158,7 @@ async function onRedis(version: string, tree: string): Promise<void> {
     assert.equal(await holder.refresh(other), 401, "a logout is true on the other version");
   }
   console.log(`  ${leaving.length} logouts by one version are true on the other`);
+  await eachListed(leaving, current, version, [Type.ENDED, Type.CREATED]);
   await old.stop();
   await eachRefreshes([...holders, ...later], current, "this version alone");
   const back = await old.restart();
@@ -190,6 +214,8 @@ async function onEmbedded(version: string, tree: string): Promise<void> {
   await eachRefreshes(holders, current, "this version, from the same directory");
   await ended(leaving, current);
   for (const holder of later) assert.equal(await holder.logout(current), 200);
+  await eachListed(holders, current, version, [Type.CREATED]);
+  await eachListed([...leaving, ...later], current, version, [Type.ENDED, Type.CREATED]);
   const created = await logIn(current, version);
   for (const holder of created.slice(0, 1)) assert.equal(await holder.update(current), 200);
   await current.stop();
