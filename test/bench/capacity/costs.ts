@@ -11,7 +11,7 @@ export type Costs = {
      * (src/service/store/redis/log-reader.ts).
      */
     readonly reading: number;
-    /** The cost of delivering one message of the feed to one watcher. */
+    /** The cost of delivering one message of the feed to one watcher of 900. */
     readonly message: number;
     /** The cost of each second in which the instance receives no requests. */
     readonly rest: number;
@@ -41,9 +41,9 @@ export type Costs = {
 
 /** The costs on one machine. CPU times differ by a factor of two from machine to machine, so measure yours before you rely on a table. */
 export const MEASURED: Costs = {
-  instance: { refresh: 202, creation: 340, ending: 238, reading: 142, message: 146, rest: 16_135 },
+  instance: { refresh: 202, creation: 340, ending: 238, reading: 142, message: 16, rest: 16_135 },
   redis: { refresh: 44, creation: 119, ending: 96, reading: 7, rest: 4_400, restOfCluster: 23_797 },
   bytes: { refresh: 1_319, refreshAtRedis: 424, message: 130 },
   memory: { session: 457 },
-  machine: "Redis 7.0, Node 26, two virtual cores, 2026-11-22 (memory 2026-11-28), quiet",
+  machine: "Redis 7.0, Node 26, two virtual cores, 2026-11-22 quiet (memory and message 2026-11-28, load 12)",
 };

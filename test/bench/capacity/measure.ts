@@ -1,7 +1,8 @@
 /** Measures the cost of each operation alone, and then a mixture of all, to check whether the costs add up. */
 import { serverVersion } from "../../support/redis.ts";
+import { startWatchers } from "../logout/watchers.ts";
 import { machine } from "../machine.ts";
-import { logIn, type Service } from "../refresh/service.ts";
+import { ADMIN_TOKEN, logIn, type Service } from "../refresh/service.ts";
 import type { Costs } from "./costs.ts";
 import { type Demand, HEARTBEATS_PER_SECOND, instanceCores, redisCores } from "./needs.ts";
 import {
@@ -14,7 +15,6 @@ import {
   spent,
   startWorld,
   type World,
-  watch,
 } from "./world.ts";
 
 /** The rate of refreshes in the measurement: about half of what one core can serve. */
@@ -27,7 +27,8 @@ const ENDINGS_PER_SECOND = 100;
 /** The number of instances that receive no requests and only read from the log which sessions another instance has ended. */
 const READERS = 3;
 const SESSIONS = 10_000;
-const WATCHERS = 50;
+/** Nearly as many as an instance takes. A message is encoded once for all, so for each of a few watchers it costs several times as much. */
+const WATCHERS = 900;
 /** The bytes of a message of the feed without revocations, as Connect frames it. */
 const MESSAGE_BYTES = 130;
 
@@ -65,11 +66,7 @@ export async function measure(log: Log): Promise<Costs> {
     log("endings");
     const { ending, reading } = await measureEndings(world, service, idle);
     log("watchers");
-    const watchers = await watch(service, WATCHERS);
-    const before = watchers.messages();
-    const watching = await spent(world, () => rest(SLICE_S));
-    const message = each(watching, idle, watchers.messages() - before).instance;
-    watchers.end();
+    const message = await measureMessages(world, service, idle);
     const [user] = await logIn(service, 1);
     if (user === undefined) throw new Error("no session");
     const bytes = {
@@ -138,6 +135,17 @@ async function endings(world: World, service: Service, idle: Cost, rate?: number
   return each(spending, idle, count);
 }
 
+/** Measures the cost of one message of the feed for each watcher. */
+async function measureMessages(world: World, service: Service, idle: Cost): Promise<number> {
+  const watchers = await startWatchers([service.adminUrl], ADMIN_TOKEN, WATCHERS);
+  await rest(WARM_SLICES * SLICE_S);
+  const before = await watchers.messages();
+  const watching = await spent(world, () => rest(SLICE_S));
+  const messages = (await watchers.messages()) - before;
+  watchers.stop();
+  return each(watching, idle, messages).instance;
+}
+
 async function measureCreations(world: World, service: Service, log: Log) {
   log("creations");
   await logIn(service, SESSIONS); // The first logins warm up the service.
@@ -163,8 +171,8 @@ export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
     const ending = await logouts(two, await logIn(two, SESSIONS / 2), ENDINGS_PER_SECOND / 2);
     for (let slice = 0; slice < WARM_SLICES; slice++) await Promise.all(loads.map((load) => load.run()));
     await ending.run(); // The first run warms up the service.
-    const watchers = await watch(one, WATCHERS);
-    const before = watchers.messages();
+    const watchers = await startWatchers([one.adminUrl], ADMIN_TOKEN, WATCHERS);
+    const before = await watchers.messages();
     let counts: number[] = [];
     const CREATIONS = 200;
     const mixture = await spent(world, async () => {
@@ -174,8 +182,8 @@ export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
         logIn(one, CREATIONS).then(() => CREATIONS),
       ]);
     });
-    const messages = watchers.messages() - before;
-    watchers.end();
+    const messages = (await watchers.messages()) - before;
+    watchers.stop();
     await Promise.all([...loads, ending].map((load) => load.stop()));
     const [ofOne = 0, ofTwo = 0, endings = 0] = counts;
     const demand: Demand = {

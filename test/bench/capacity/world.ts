@@ -1,11 +1,10 @@
 /** Runs the real service on a real Redis with its clients, and measures its costs. */
 import { Redis } from "ioredis";
 import { startRedis, startRedisCluster } from "../../support/redis.ts";
-import { admin as methods, openAdmin } from "../../support/sessions.ts";
 import { cpuTime } from "../refresh/proc.ts";
 import { startGenerator } from "../refresh/processes.ts";
 import { logoutJson, refreshJson } from "../refresh/requests.ts";
-import { ADMIN_TOKEN, type Credentials, createKeys, type Service, startService } from "../refresh/service.ts";
+import { type Credentials, createKeys, type Service, startService } from "../refresh/service.ts";
 
 /** The duration of one measurement at a steady load, in s. */
 export const SLICE_S = 4;
@@ -70,29 +69,6 @@ export async function spent({ services, nodes }: World, what: () => Promise<unkn
     instance: (after.instance - before.instance) * 1e6,
     redis: (after.redis - before.redis) * 1e6,
     redisBytes: after.bytes - before.bytes,
-  };
-}
-
-/** Opens watchers of the feed. Resolves when each of them has received a message. */
-export async function watch(service: Service, count: number) {
-  const abort = new AbortController();
-  const callers = Array.from({ length: count }, () => openAdmin(service));
-  const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
-  let messages = 0;
-  const first = callers.map(async (caller) => {
-    const batches = caller.stream(methods.watchRevocations, {}, headers, abort.signal)[Symbol.asyncIterator]();
-    await batches.next();
-    void (async () => {
-      while (!(await batches.next()).done) messages++;
-    })().catch(() => {}); // `abort` ends the stream with an error.
-  });
-  await Promise.all(first);
-  return {
-    messages: () => messages,
-    end() {
-      abort.abort();
-      for (const caller of callers) caller.close();
-    },
   };
 }
 

@@ -5,10 +5,14 @@ import { request } from "node:http";
 
 type Order =
   | { readonly urls: readonly string[]; readonly adminToken: string; readonly count: number }
-  | { readonly sid: string };
+  | { readonly sid: string }
+  | "messages";
 
 /** Finds the ids of revoked sessions in the text of messages. Parsing the messages would take CPU time from the service. */
 const SESSION_ID = /"sessionId":"([^"]+)"/g;
+
+/** Occurs once in each message. */
+const CURSOR = /"cursor":/g;
 
 /** Opens watches, each on a connection of its own, in turns at each of the instances. */
 export async function startWatchers(urls: readonly string[], adminToken: string, count: number) {
@@ -21,20 +25,24 @@ export async function startWatchers(urls: readonly string[], adminToken: string,
   return {
     /** Resolves when every watcher has the end of a session, with the times of its arrivals. */
     arrivalsOf: async (sid: string) => (await ask({ sid })) as number[],
+    /** Returns how many messages all watchers have received so far. */
+    messages: async () => (await ask("messages")) as number,
     stop: () => void child.kill(),
   };
 }
 
 function watch(): void {
   const arrivals = new Map<string, number[]>();
-  let [watchers, wanted] = [0, ""];
+  let [watchers, wanted, messages] = [0, "", 0];
   const reportWanted = () => {
     const times = arrivals.get(wanted);
     if (times?.length === watchers && arrivals.delete(wanted)) process.send?.(times);
   };
   const note = (chunk: Buffer) => {
     const now = performance.timeOrigin + performance.now();
-    for (const [, sid = ""] of chunk.toString("latin1").matchAll(SESSION_ID)) {
+    const text = chunk.toString("latin1");
+    messages += text.match(CURSOR)?.length ?? 0;
+    for (const [, sid = ""] of text.matchAll(SESSION_ID)) {
       const times = arrivals.get(sid);
       if (times === undefined) arrivals.set(sid, [now]);
       else times.push(now);
@@ -51,6 +59,10 @@ function watch(): void {
     await once(response, "data");
   };
   process.on("message", async (order: Order) => {
+    if (order === "messages") {
+      process.send?.(messages);
+      return;
+    }
     if ("sid" in order) {
       wanted = order.sid;
       reportWanted();
