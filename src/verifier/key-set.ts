@@ -66,7 +66,6 @@ export class KeySet<Key extends PublishedKey> {
   /** Rejects tokens that were signed with these keys, from now on. This is for emergencies. */
   revoke(kids: readonly string[]): void {
     for (const kid of kids) {
-      if (this.#revokedKids.has(kid)) continue;
       this.#revokedKids.add(kid);
       const key = this.#keys.get(kid);
       if (key !== undefined) this.#withdraw(key);

@@ -48,12 +48,12 @@ function showInJson(error: unknown): void {
 }
 
 /** Wraps a report so that it never throws or rejects: a failing log must not stop the process. */
-export function toSafeReport(report: Report | undefined): Report {
+export function toSafeReport(report: Report): Report {
   return (event) => {
     try {
       if ("error" in event) showInJson(event.error);
       // The type allows async functions too.
-      Promise.resolve(report?.(event)).catch(() => {});
+      Promise.resolve(report(event)).catch(() => {});
     } catch {
       // An error of `report` is ignored, because it cannot be reported.
     }

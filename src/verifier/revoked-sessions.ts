@@ -79,7 +79,7 @@ export abstract class RevokedSessions {
     if (batch.revokedUntilTime !== undefined) {
       this.#revokedUntilMs = Math.max(this.#revokedUntilMs, timestampMs(batch.revokedUntilTime));
     }
-    if (batch.revokedKeyIds.length > 0) this.#deps.revokeKeys(batch.revokedKeyIds);
+    this.#deps.revokeKeys(batch.revokedKeyIds);
     this.cursor = batch.cursor;
     const nowMs = this.#deps.monotonic();
     if (nowMs - this.#sweptAtMs >= SWEEP_INTERVAL_MS) this.#sweep(nowMs, toMs(batch.asOfTime));

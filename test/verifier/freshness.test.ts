@@ -55,3 +55,10 @@ test("of a batch is late beyond three seconds, and not at three seconds", () => 
   freshness.record(1_001_500, true, M + 4504, W + 4504);
   expect(freshness.late).toBe(true);
 });
+
+test("a batch without the store's time does not count as the fastest one", () => {
+  const freshness = new Freshness();
+  freshness.record(undefined, true, M, W);
+  freshness.record(1_000_000, true, M + 1000, W + 1000);
+  expect(freshness.ageMs(M + 1500, W + 1400)).toBe(500);
+});
