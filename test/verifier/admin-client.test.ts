@@ -4,8 +4,10 @@ import { createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { gzipSync } from "node:zlib";
-import { Code } from "@connectrpc/connect";
+import { Code, createRouterTransport, type Interceptor } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
+import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { createClientBy } from "../../src/verifier/admin-api.ts";
 import { createAdminClient } from "../../src/verifier/admin-client.ts";
 import { Closing } from "../../src/verifier/closing.ts";
 
@@ -52,4 +54,36 @@ test.each([
   const client = await start(flag, bytes);
   const batches = client?.watchRevocations({})[Symbol.asyncIterator]();
   await expect(batches?.next()).rejects.toMatchObject({ code: Code.ResourceExhausted });
+});
+
+/** Returns a transport to an admin API that records what authorizes its calls. */
+function recording(seen: (string | null)[], interceptors: Interceptor[] = []) {
+  const introspectToken = (_: unknown, { requestHeader }: { requestHeader: Headers }) => {
+    seen.push(requestHeader.get("authorization"));
+    return { active: true };
+  };
+  return createRouterTransport(({ service }) => service(SessionAdminService, { introspectToken }), {
+    transport: { interceptors },
+  });
+}
+
+test.each([
+  ["a text", " t\n", "Bearer t"],
+  ["what a function returns", () => "t ", "Bearer t"],
+  ["absent, beside a client certificate", undefined, null],
+])("an admin token that is %s is sent without white space", async (_, adminToken, authorization) => {
+  const seen: (string | null)[] = [];
+  const options = { adminUrl: "http://127.0.0.1:1", nodeOptions: {}, ...(adminToken !== undefined && { adminToken }) };
+  const client = createClientBy(options, (_url, interceptors) => recording(seen, interceptors));
+  await client?.introspectToken({ token: "x" });
+  expect(seen).toEqual([authorization]);
+});
+
+test("a transport of the caller is used as it is", async () => {
+  const seen: (string | null)[] = [];
+  const client = createClientBy({ transport: recording(seen), adminUrl: "http://127.0.0.1:1", adminToken: "t" }, () => {
+    throw new Error("no other transport is needed");
+  });
+  await client?.introspectToken({ token: "x" });
+  expect(seen).toEqual([null]);
 });

@@ -140,7 +140,7 @@ test.each([
 
 test("outside of Node, options of Node's connections are refused", () => {
   const options = { issuer: ISSUER, audience: AUDIENCE, adminUrl: "https://admin.example", nodeOptions: {} };
-  expect(() => createWebVerifier(options)).toThrow(TypeError);
+  expect(() => createWebVerifier(options)).toThrow("nodeOptions need Node");
 });
 
 test("a request whose runtime has ended it holds up the others for a second, and one of them takes over", async () => {
@@ -164,6 +164,102 @@ test("a request whose runtime has ended it holds up the others for a second, and
   await vi.advanceTimersByTimeAsync(20);
   await Promise.all(others);
   expect([ran, turns.isUnderWay()]).toEqual([1, false]);
+});
+
+describe("work that does not end", () => {
+  const never = () => new Promise<void>(() => {});
+  test("is taken over after exactly a second", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const turns = takeTurns();
+    void turns.run(never);
+    const takingOver = vi.fn(never);
+    void turns.run(takingOver);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(takingOver).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(takingOver).toHaveBeenCalled();
+  });
+
+  test("and that another caller has taken over has a second again", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const turns = takeTurns();
+    void turns.run(never);
+    const [second, third] = [vi.fn(never), vi.fn(never)];
+    void turns.run(second);
+    await vi.advanceTimersByTimeAsync(500);
+    void turns.run(third);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(second).toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(980);
+    expect(third).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(30);
+    expect(third).toHaveBeenCalled();
+  });
+
+  test("is waited for until it ends, and for exactly a second", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const settled = vi.fn();
+    const ending = takeTurns();
+    const work = Promise.withResolvers<void>();
+    void ending.run(() => work.promise);
+    void ending.settle().then(settled);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(settled).not.toHaveBeenCalled();
+    work.resolve();
+    await vi.advanceTimersByTimeAsync(10);
+    expect(settled).toHaveBeenCalledTimes(1);
+    const endless = takeTurns();
+    void endless.run(never);
+    void endless.settle().then(settled);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(settled).toHaveBeenCalledTimes(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(settled).toHaveBeenCalledTimes(2);
+    await takeTurns().settle();
+  });
+});
+
+test("outside of Node, a call of the admin API is one binary message, whose response is not followed elsewhere", async () => {
+  const calls: RequestInit[] = [];
+  const fetch = async (url: string | URL | Request, init: RequestInit = {}) => {
+    if (String(url).startsWith("http://admin.example")) calls.push(init);
+    return new Response(null, { status: 401 });
+  };
+  const options = {
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    adminUrl: "http://admin.example",
+    adminToken: " t\n",
+    ...POLLS,
+  };
+  const verifier = createWebVerifier({
+    ...options,
+    jwksUrl: "http://keys.example",
+    fetch: fetch as typeof globalThis.fetch,
+  });
+  await expect(verifier.ready).rejects.toThrow("adminToken");
+  const [{ method, redirect, body, signal, headers } = {}] = calls;
+  expect({ method, redirect }).toEqual({ method: "POST", redirect: "manual" });
+  expect((body as Uint8Array).length).toBeGreaterThan(0);
+  expect(signal).toBeInstanceOf(AbortSignal);
+  const sent = headers as Headers;
+  expect(["authorization", "content-type", "connect-accept-encoding"].map((name) => sent.get(name))).toEqual([
+    ...["Bearer t", "application/connect+proto", null],
+  ]);
+});
+
+test("a verifier that follows is refused where nothing runs between requests, and one that polls is not", async () => {
+  const options = { issuer: ISSUER, audience: AUDIENCE, jwksUrl: "http://127.0.0.1:1" };
+  vi.stubGlobal("setTimeout", () => {
+    throw new Error("no timers in the global scope");
+  });
+  onTestFinished(() => void vi.unstubAllGlobals());
+  expect(() => createWebVerifier(options)).toThrow("pollIntervalMs is required");
+  const polling = createWebVerifier({ ...options, ...{ pollIntervalMs: 2000 } });
+  expect(polling.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
 });
 
 test("what cannot be a token causes no read", async () => {

@@ -5,15 +5,16 @@ import { toSafeReport, type VerifierEvent } from "../../src/verifier/report.ts";
 /** Returns an error with this many causes, which are named by their depth. */
 const nested = (causes: number): Error => new Error(`${causes}`, causes === 0 ? {} : { cause: nested(causes - 1) });
 
-test.each<[what: string, error: unknown, json: string]>([
-  ["an error", new Error("lost"), '"lost"'],
-  ["an error without a message", new TypeError(), '"TypeError"'],
-  ["causes", new Error("a", { cause: new Error("b", { cause: "c" }) }), '"a: b"'],
-  ["five messages", nested(4), '"4: 3: 2: 1: 0"'],
-  ["no more than five messages", nested(5), '"5: 4: 3: 2: 1"'],
-  ["an error with a form of its own", Object.assign(new Error("lost"), { toJSON: () => 7 }), "7"],
-  ["a text", "lost", '"lost"'],
-])("JSON shows %s", (_, error, json) => {
+test.each<[what: string, make: () => unknown, json: string]>([
+  ["an error", () => new Error("lost"), '"lost"'],
+  ["an error without a message", () => new TypeError(), '"TypeError"'],
+  ["causes", () => new Error("a", { cause: new Error("b", { cause: "c" }) }), '"a: b"'],
+  ["five messages", () => nested(4), '"4: 3: 2: 1: 0"'],
+  ["no more than five messages", () => nested(5), '"5: 4: 3: 2: 1"'],
+  ["an error with a form of its own", () => Object.assign(new Error("lost"), { toJSON: () => 7 }), "7"],
+  ["a text", () => "lost", '"lost"'],
+])("JSON shows %s", (_, make, json) => {
+  const error = make();
   const events: VerifierEvent[] = [];
   const report = toSafeReport((event) => events.push(event));
   for (let time = 0; time < 2; time++) report({ event: "feed_lost", error });

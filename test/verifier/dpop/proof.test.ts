@@ -62,11 +62,21 @@ test.each<[string, string, Change, ReturnType<typeof clientKey>?]>([
   ["no method", "proof_malformed", { claims: { htm: undefined } }],
   ["no URL at all", "proof_malformed", { claims: { htu: undefined } }],
   ["no jti", "proof_malformed", { claims: { jti: undefined } }],
+  ["an empty jti", "proof_malformed", { claims: { jti: "" } }],
+  ["the hash of a token as a number", "proof_malformed", { claims: { ath: 1 } }],
   ["a long jti", "proof_malformed", { claims: { jti: "j".repeat(257) } }],
   ["a nonce that is no text", "proof_malformed", { claims: { nonce: 1 } }],
   ["an oversized proof", "proof_malformed", { claims: { more: "m".repeat(8192) } }],
 ])("%s is %s", async (_, reason, change, key) => {
   expect(await judge(proof(change, key))).toBe(reason);
+});
+
+test.each([
+  ["the longest jti", { jti: "j".repeat(256) }],
+  ["the oldest time", { iat: NOW_S - 60 }],
+  ["the latest time", { iat: NOW_S + 60 }],
+])("%s is accepted", async (_, claims) => {
+  expect(await judge(proof({ claims }))).toMatchObject({ ok: true });
 });
 
 test("a signature by another key, or of another algorithm, is forged", async () => {
