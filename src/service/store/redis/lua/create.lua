@@ -14,7 +14,8 @@
 -- refuses the session, it changes nothing, and returns 'refused', '', '', and ids and records of sessions that the limit counts, the least
 -- recently used first. If one run is not enough, it creates nothing, and returns 'again', '', 'new' or '', and the ids of the sessions that
 -- it has ended; or 'more' and argument 17 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
--- With argument 15 no session is new, and it returns the record and 'existing' of a live session that an earlier run has created, and 'ended' if that one has ended.
+-- With argument 15 it looks at no user agent ('' for 'new'), and returns of a session that an earlier run has created: the record and
+-- 'existing' while it is live, 'ended' afterwards.
 local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
 local existing = live(partition, sid, now)
 if existing then return { existing, ARGV[15] == '' and '' or 'existing', '' } end
