@@ -45,6 +45,7 @@ export function tagOfEndings(text: string): string {
 
 const LOG = "log ";
 const REST = "rest ";
+const NEXT = "next ";
 
 /** What one run of lua/revocations.lua returned. */
 type LogPiece = {
@@ -61,7 +62,7 @@ export function pieceOf(texts: readonly string[]): LogPiece {
   for (const text of texts) {
     if (text.startsWith(LOG)) tag = text.slice(LOG.length);
     else if (text.startsWith(REST)) rest = text.slice(REST.length);
-    else if (tag !== "") lastEntries.set(tag, text);
+    else if (tag !== "") lastEntries.set(tag, text.startsWith(NEXT) ? text.slice(NEXT.length) : text);
   }
   return { lastEntries, rest };
 }

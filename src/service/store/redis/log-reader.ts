@@ -19,8 +19,9 @@ const ID_BYTES = 12;
 type Positions = ReadonlyMap<string, string>;
 
 /**
- * Returns a function that reads what was appended to the log since the reading that gave `cursor`. If the cursor is not from the last
- * reading by this function, it returns everything in the log.
+ * Returns a function that reads what was appended to the log since the reading that gave `cursor`: each entry once, or twice if it was
+ * appended in the millisecond of that reading. If the cursor is not from the last reading by this function, it returns everything in the
+ * log.
  *
  * A position is an entry, not a time, because every node has its own clock. Later entries follow that entry in the log, whatever the
  * clock shows. If a node has taken over in a failover and lacks the entry, it returns its whole log (lua/revocations.lua).
