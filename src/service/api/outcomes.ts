@@ -6,7 +6,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type ContextValues, type HandlerContext } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { StoreBusy, StoreUnavailable } from "../session/ports.ts";
-import { aborted, errorCodeOf, SHARED_ERRORS, toConnectError } from "./errors/connect-errors.ts";
+import { aborted, errorCodeOf, faultOfCaller, SHARED_ERRORS, toConnectError } from "./errors/connect-errors.ts";
 import { RequestContext } from "./request-context.ts";
 import { changedRouter, type Implementation } from "./router.ts";
 
@@ -51,7 +51,7 @@ function unary({ name }: DescMethod, implementation: Implementation, { metrics, 
   };
 }
 
-/** Every RPC that streams sends messages: none of the service reads several. */
+/** The messages of a request stream, as of reflection, are read by the implementation itself, so their errors are raised within it. */
 function stream(method: DescMethod, implementation: Implementation, { metrics, reports }: Parts): Implementation {
   const { name } = method;
   return (request, context) => {
@@ -62,7 +62,7 @@ function stream(method: DescMethod, implementation: Implementation, { metrics, r
     if (values instanceof RequestContext) values.isReading = false;
     const messages = () => {
       try {
-        return implementation(request, context) as AsyncIterable<unknown>;
+        return implementation(isStream(request) ? fromCaller(request) : request, context) as AsyncIterable<unknown>;
       } catch (error) {
         const translated = translateOf(error);
         end(nameOf(translated.code));
@@ -99,6 +99,27 @@ const NAMES = new Map(CODES.map((code) => [code, codeToString(code)]));
 const nameOf = (code: Code) => NAMES.get(code) ?? "unknown";
 
 const codeOf = (error: unknown) => nameOf(ConnectError.from(error).code);
+
+const isStream = (request: unknown): request is AsyncIterable<unknown> =>
+  typeof request === "object" && request !== null && Symbol.asyncIterator in request;
+
+/** Yields the messages of a streamed request. Errors while reading them are the caller's. */
+async function* fromCaller<T>(messages: AsyncIterable<T>) {
+  const iterator = messages[Symbol.asyncIterator]();
+  try {
+    for (let next = await read(iterator); !next.done; next = await read(iterator)) yield next.value;
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+async function read<T>(messages: AsyncIterator<T>): Promise<IteratorResult<T>> {
+  try {
+    return await messages.next();
+  } catch (error) {
+    throw faultOfCaller(error);
+  }
+}
 
 async function* translatedStream<T>(messages: AsyncIterable<T>, translateOf: (error: unknown) => ConnectError) {
   let isBeingSent = false;

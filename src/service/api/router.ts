@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
 
-/** The implementation of an RPC of any kind. The request is a message, or an iterable of messages where the client streams. */
+/** The implementation of an RPC of any kind. A request is a message, or an iterable of messages. */
 export type Implementation = (request: unknown, context: HandlerContext) => unknown;
 
 type Registered = { readonly implementation: Implementation; readonly options: Parameters<ConnectRouter["rpc"]>[2] };

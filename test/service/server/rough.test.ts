@@ -17,6 +17,12 @@ const PATHS = [
   ["admin", "/auth.admin.v1.SessionAdminService/CreateSession"],
   ["admin", "/auth.admin.v1.SessionAdminService/WatchRevocations"],
 ] as const;
+/** Opens a stream to the service. */
+const REFLECTION = {
+  ":method": "POST",
+  ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  "content-type": "application/grpc",
+};
 const urlOf = (listener: "public" | "admin") => (listener === "public" ? service.publicUrl : service.adminUrl);
 
 /** Sends bytes, and half-closes the connection afterwards if `last` is set. Returns what was received until the connection was closed. */
@@ -123,15 +129,23 @@ describe.each(PATHS)("on the %s listener, %s", (listener, path) => {
   });
 });
 
+test.each([
+  ["is no message", Buffer.from([0, 0, 0, 0, 3, 255, 255, 255])],
+  ["is compressed, but does not say how", Buffer.from([1, 0, 0, 0, 3, 1, 2, 3])],
+])("what is streamed to the service and %s is a fault of the caller", async (_what, body) => {
+  const session = connectHttp2(service.publicUrl);
+  const stream = session.request(REFLECTION);
+  stream.resume().end(body);
+  const [trailers] = await once(stream, "trailers");
+  session.destroy();
+  expect(trailers).toMatchObject({ "grpc-status": "3" });
+});
+
 test("callers that leave while messages are being sent to them leave no bug behind", async () => {
   const streams = Array.from({ length: 20 }, async () => {
     // With a window of 0 bytes, the client accepts no data.
     const session = connectHttp2(service.publicUrl, { settings: { initialWindowSize: 0 } });
-    const stream = session.request({
-      ":method": "POST",
-      ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-      "content-type": "application/grpc",
-    });
+    const stream = session.request(REFLECTION);
     stream.on("error", () => {});
     const listServices = Buffer.from([0, 0, 0, 0, 3, 0x3a, 1, 0x2a]);
     stream.write(Buffer.concat(Array.from({ length: 5000 }, () => listServices)));
