@@ -274,6 +274,14 @@ export function limitsContract(context: () => Context): void {
     const into = (user: string, limit: SessionLimit, more: Partial<NewSession> = {}, replaces?: SessionId) =>
       context().store.createWithin(limit, newSession(user, more), nonce(), 1_000, replaces);
 
+    test("the limit counts none that a logout has ended and not deleted yet", async () => {
+      const user = subject();
+      await crowd(user);
+      await context().backend.beginEndAll(user, "revoked_subject");
+      const limit = { scope: "subject", maxSessions: 1, whenExceeded: "refuse" } as const;
+      expect(await into(user, limit)).toMatchObject({ ok: true, evicted: [] });
+    });
+
     test.each(["client_id", "client_kind"] as const)("the limit counts by %s, wherever they are", async (scope) => {
       const user = subject();
       const sids = await crowd(user);
