@@ -65,6 +65,14 @@ describe("a browser without device bound sessions", () => {
     expect(world.requests).toEqual([REFRESH, RENEWAL, REFRESH]);
   });
 
+  test.each<Network>(["outage", "limited", "portal"])("sends no refresh after a renewal in: %s", async (network) => {
+    const { world, tab } = await bound();
+    await world.pass(TTL_MS);
+    Object.assign(world, { network, sparesRefreshes: true });
+    expect(await world.refresh(tab)).not.toBe(401);
+    expect(world.requests).toEqual([]);
+  });
+
   test("registers one key from many tabs, which all use it", async () => {
     const world = new DeviceWorld();
     const tabs = Array.from({ length: 5 }, () => world.openTab());

@@ -232,6 +232,23 @@ describe("the end of a session", () => {
     expect(second.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
   });
 
+  test("a sign-in beside a logout is followed by every tab", async () => {
+    const here = world();
+    const [first, second] = [here.open(), here.open()];
+    for (const tab of [first, second]) tab.session.subscribe(() => {});
+    await here.run(1_000);
+    here.latencyMs = 1_000;
+    const ended = outcomeOf(first.session.end());
+    await here.run(500);
+    here.latencyMs = 20;
+    here.signIn();
+    void outcomeOf(second.session.begin());
+    await here.run(5_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    const signedIn = { state: "active", claims: { sid: "s1" } };
+    for (const tab of [first, second]) expect(tab.session.snapshot).toMatchObject(signedIn);
+  });
+
   test("with the hint cookie an anonymous page makes no request", async () => {
     const here = world();
     here.signedIn = undefined;
