@@ -90,6 +90,10 @@ test("in Redis the creation is kept for as long as the session, and then for the
   for (const key of [`${tag}v${sid}`, `${tag}w${user}`]) {
     expect(await redis.admin.pttl(key)).toSatisfy((ms: number) => ms > 0 && ms <= 60 * SECOND);
   }
+  // The list of the subject does not live longer for an event without a subject, so the events do not either.
+  await record({ time: storeMs(2), type: "ended", sid, reason: "logout" }, ABSOLUTE);
+  expect(await store.events({ sid })).toHaveLength(2);
+  expect(await redis.admin.pttl(`${tag}v${sid}`)).toBeLessThanOrEqual(60 * SECOND);
 });
 
 test("in Redis a creation leaves nothing at the end of its session once events are not kept", async () => {
