@@ -2,7 +2,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { AdminClient } from "../../src/verifier/admin-api.ts";
 import { Closing } from "../../src/verifier/closing.ts";
@@ -151,6 +151,21 @@ describe("reading on demand", () => {
   test("is ready when the keys are trusted and the feed is known", async () => {
     await expect(open().onDemand.ready()).resolves.toBeUndefined();
     await expect(open(start(500).polls).onDemand.ready()).resolves.toBeUndefined();
+  });
+
+  test("looks again after a second until the keys are trusted", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { state, onDemand } = open();
+    state.trusted = false;
+    const ready = vi.fn();
+    const waiting = onDemand.ready().then(ready);
+    await vi.advanceTimersByTimeAsync(999);
+    state.trusted = true;
+    expect([state.reads, ready.mock.calls.length]).toEqual([1, 0]);
+    await vi.advanceTimersByTimeAsync(1);
+    await waiting;
+    expect(state.reads).toBe(2);
   });
 
   test("is never ready with a refused credential", async () => {

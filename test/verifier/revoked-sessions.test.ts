@@ -60,3 +60,10 @@ test("a later entry of a session neither shortens its time nor lowers its versio
   known.receive(EXPIRES - 1);
   expect(kept()).toEqual([true, 3]);
 });
+
+test("the keys that a batch revokes are passed on", () => {
+  const revoked: (readonly string[])[] = [];
+  const known = new Known({ clock: () => 0, monotonic: () => 0, revokeKeys: (kids) => revoked.push(kids) });
+  known.receive(50_000, { revokedKeyIds: ["k"] });
+  expect([revoked, known.batches]).toEqual([[["k"]], 1]);
+});

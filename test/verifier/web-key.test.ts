@@ -14,6 +14,7 @@ function start(keys: object = JWKS) {
   });
   return {
     close: () => verifier.close(),
+    kids: () => verifier.state().kids,
     async verdict() {
       const verdict = await verifier.verify(token);
       return verdict.ok ? "accepted" : verdict.reason;
@@ -40,11 +41,22 @@ test.each([
   failing.close();
 });
 
-test("a key that WebCrypto finds to be none is skipped", async () => {
+test.each([
+  ["that fails", new DOMException("out of memory", "OperationError")],
+  ["with an error that only has the name", Object.assign(new Error("no key"), { name: "DataError" })],
+])("a WebCrypto %s for one key leaves the key set unread", async (_, error) => {
+  vi.spyOn(crypto.subtle, "importKey").mockRejectedValueOnce(error);
+  const verifier = start({ keys: [publicJwk(UNPUBLISHED), ...JWKS.keys] });
+  expect(await verifier.verdict()).toBe("unavailable");
+  verifier.close();
+});
+
+test("a key that WebCrypto finds to be none is skipped, as is one of another use", async () => {
   const data = new DOMException("no key", "DataError");
   const importing = vi.spyOn(crypto.subtle, "importKey").mockRejectedValueOnce(data);
-  const verifier = start({ keys: [publicJwk(UNPUBLISHED), ...JWKS.keys] });
+  const verifier = start({ keys: [publicJwk(UNPUBLISHED), { kty: "oct", kid: "k" }, ...JWKS.keys] });
   expect(await verifier.verdict()).toBe("accepted");
   expect(importing).toHaveBeenCalled();
+  expect(verifier.kids()).toEqual(JWKS.keys.map(({ kid }) => kid));
   verifier.close();
 });
