@@ -1,10 +1,13 @@
 /** What is left of a receiver's request that was not carried out to its end. */
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { StoreUnavailable } from "../../../src/service/session/ports.ts";
 import { wallMs } from "../../../src/service/session/time.ts";
 import type { SubscriptionStore } from "../../../src/service/signals/ports.ts";
 import { createStream, type StreamDeps } from "../../../src/service/signals/streams/manage.ts";
+import type { Verdicts } from "../../../src/service/signals/streams/poll-pass.ts";
+import { Poller, type PollerDeps } from "../../../src/service/signals/streams/poller.ts";
 import { updateStatus } from "../../../src/service/signals/streams/status.ts";
 import { verifyStream } from "../../../src/service/signals/streams/stream-events.ts";
 import { createEmbeddedStore } from "../../../src/service/store/embedded/store.ts";
@@ -52,4 +55,30 @@ test("a verification event that finds no room does not count as the one of its i
   for (let count = 0; count < MAX_HELD; count++) await verify();
   await expect(verify()).rejects.toMatchObject({ code: "E429_RATE_LIMITED" });
   expect(counted).toBe(MAX_HELD);
+});
+
+test("a poll does not return what another one acknowledges while it reads", async () => {
+  const { store, deps, streamId } = await polledStream();
+  const session = newSession("alice");
+  await store.create(session, nonce(), 1);
+  await store.end(session.sid, "logout");
+  const { log } = store.signals;
+  const poll = (verdicts: Verdicts) =>
+    poller.poll(streamId, { maxEvents: 1, returnImmediately: true, verdicts }, requester, new AbortController().signal);
+  const others: Promise<unknown>[] = [];
+  const read: typeof log.read = async (...from) => {
+    const outcome = await log.read(...from);
+    if (outcome.ok && others.length === 0) {
+      others.push(poll(new Map(outcome.signals.map(({ signal }) => [signal.id, "accepted"]))));
+      await nextTurn();
+    }
+    return outcome;
+  };
+  const reports = { onAttempt() {}, onLoss() {} };
+  const signClaims = () => "token";
+  const poller = new Poller({ ...deps, store, log: { ...log, read }, signClaims, reports } as PollerDeps);
+  expect(await poll(new Map())).toEqual({ sets: {}, moreAvailable: false });
+  await Promise.all(others);
+  expect(others).toHaveLength(1);
+  expect(await log.positions(streamId)).toEqual(await log.ends());
 });
