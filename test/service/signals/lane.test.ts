@@ -87,6 +87,24 @@ describe("signals to send", () => {
   });
 });
 
+test("signals that are settled free their room, also after attempts that failed", () => {
+  for (let signal = 0; signal < 2 * MAX_LANE; signal++) {
+    add(1);
+    settle(one(NOW + signal), "timeout", NOW + signal);
+    settle(one(NOW + signal), undefined, NOW + signal);
+  }
+  expect([lane.room(line), line.tried, line.items]).toEqual([MAX_LINE, 0, []]);
+});
+
+test("a partition that is opened again begins a new line, and ends the old one", () => {
+  add(3);
+  const item = one();
+  lane.open(0, cursorAt(9));
+  expect([line.open, lane.line(0)?.items, lane.room(lane.line(0) as Line)]).toEqual([false, [], MAX_LINE]);
+  settle(item, "timeout");
+  expect(take(NOW + GIVE_UP_MS)).toEqual([]);
+});
+
 describe("a receiver that fails", () => {
   function failTimes(count: number, error: DeliveryError = "timeout"): void {
     for (let time = 0; time < count; time++) settle(one(), error);

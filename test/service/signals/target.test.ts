@@ -80,6 +80,8 @@ const REFUSED = [
     "http://receiver.example/",
     "ftp://receiver.example/",
     "https://user:secret@receiver.example/",
+    "https://user@receiver.example/",
+    "https://:secret@receiver.example/",
     "https://a.example/#x",
   ],
   ...[
@@ -125,5 +127,23 @@ test("private addresses by configuration: http to them, never to public ones or 
     false,
     false,
     false,
+  ]);
+});
+
+test("a URL may have 2,048 characters", () => {
+  const longest = "https://a.example/".padEnd(2_048, "x");
+  const rules = { allowPrivate: false };
+  expect([longest, `${longest}x`].map((url) => parseTarget(url, rules) !== undefined)).toEqual([true, false]);
+});
+
+test("with private addresses allowed, no other scheme than http and https is, and public IPv6 addresses are as before", () => {
+  const urls = [
+    "ftp://receiver.example/",
+    "ftp://10.0.0.1/",
+    "http://[2606:4700::1111]/",
+    "https://[2606:4700::1111]/",
+  ];
+  expect(urls.map((url) => parseTarget(url, { allowPrivate: true }) !== undefined)).toEqual([
+    ...[false, false, false, true],
   ]);
 });
