@@ -46,7 +46,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   browser: {
     sources: ["src/browser/*.ts", "src/browser/device/*.ts"],
-    tests: ["test/browser/simulation", "test/browser/realm.test.ts", "test/browser/snapshot.test.ts"],
+    tests: ["test/browser/simulation", "test/browser/device/scripted.test.ts", "test/browser/{realm,snapshot}.test.ts"],
+    leftOut: ["test/browser/simulation/machine.test.ts"],
   },
 };
 
