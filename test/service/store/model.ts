@@ -81,6 +81,8 @@ export class ModelStore {
   readonly #claims = new Map<string, StoreMs>();
   now = storeMs(0);
   #endedUntil = storeMs(0);
+  /** When the newest session was created, even if it has ended. */
+  #newest = storeMs(0);
 
   create(
     session: NewSession,
@@ -103,6 +105,7 @@ export class ModelStore {
       evicted.push(sid);
     }
     const createdAt = latest(this.now, later(this.#endedUntil, 1));
+    this.#newest = latest(this.#newest, createdAt);
     const absoluteExpiresAt = later(createdAt, session.absoluteLifetimeMs);
     const created: Session = {
       ...bindAtCreation(session, createdAt),
@@ -300,8 +303,7 @@ export class ModelStore {
 
   /** Ends all sessions that exist now. Sessions that are created later get a later time of creation, by which they are distinguished. */
   revokeAll(createdBefore?: StoreMs): StoreMs {
-    const newest = Math.max(this.now, ...[...this.#sessions.values()].map(({ session }) => session.createdAt));
-    const until = storeMs(Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
+    const until = storeMs(Math.min(latest(this.now, this.#newest), (createdBefore ?? Number.POSITIVE_INFINITY) - 1));
     for (const { session } of this.#sessions.values()) {
       const isEnding = session.createdAt > this.#endedUntil && session.createdAt <= until;
       if (isEnding) this.#signal(session, "revoked_all");
