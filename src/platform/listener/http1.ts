@@ -118,9 +118,12 @@ function createNodeServer(limits: ListenerLimits, connections: Connections): Ser
 function wait(server: Server, connection: Connection, request: IncomingMessage, response: ServerResponse): void {
   const { waiting } = connection;
   waiting.add(request);
-  let bytes = 0;
-  for (const each of waiting) bytes += bytesOf(each);
-  if (waiting.size > MAX_PIPELINED || bytes > MAX_HEAD_BYTES) giveUp(connection, request.socket);
+  // A client that has read a response may send the next request before Node has noticed that it was sent, so one may wait, whatever its size.
+  if (waiting.size > 1) {
+    let bytes = 0;
+    for (const each of waiting) bytes += bytesOf(each);
+    if (waiting.size > MAX_PIPELINED || bytes > MAX_HEAD_BYTES) giveUp(connection, request.socket);
+  }
   response.once("socket", () => {
     waiting.delete(request);
     server.emit("request", request, response);

@@ -8,7 +8,7 @@ const REQUEST_TIMEOUT_MS = 20_000;
 export const WRITE_TIMEOUT_MS = 30_000;
 /** How long a connection may stay without a request, in ms. Load balancers should close first; they usually do after 60 s. */
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** How many pipelined requests may wait on an HTTP/1.1 connection, of `MAX_HEAD_BYTES` together. They are handled one after another. */
+/** How many pipelined requests may wait on an HTTP/1.1 connection; several have `MAX_HEAD_BYTES` together. One is handled at a time. */
 export const MAX_PIPELINED = 32;
 /** How many streams an HTTP/2 connection may have open. Clients assume this number before they have read our settings. */
 export const MAX_STREAMS = 100;

@@ -141,6 +141,24 @@ describe("peers that behave badly", () => {
     expect(await closed).toBe("");
   });
 
+  test.each([
+    ["with a large body", `Content-Length: ${2 * LARGE.length}\r\n\r\n${LARGE}${LARGE}`],
+    ["with a body in chunks", "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"],
+  ])("one request %s waits: its client may have read the response before", async (_what, rest) => {
+    const responses: Response[] = [];
+    const listener = await opened((request, response) => {
+      request.resume();
+      responses.push(response);
+    });
+    const { socket, closed } = dial(listener);
+    socket.write(`${GET}\r\n${GET.replace("GET", "POST")}Connection: close\r\n${rest}`);
+    for (const served of [0, 1]) {
+      await until(() => expect(responses).toHaveLength(served + 1));
+      respond(responses[served] as Response, 200, {}, `response ${served}`);
+    }
+    expect(await closed).toMatch(/response 0.*response 1/s);
+  });
+
   test("small pipelined requests wait", async () => {
     const waiting: Response[] = [];
     const listener = await opened((_request, response) => void waiting.push(response));
