@@ -1,6 +1,6 @@
 /** A verifier that polls reads keys and revocations only when a token needs them. */
 import { create } from "@bufbuild/protobuf";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { takeTurns } from "../../src/verifier/one-at-a-time.ts";
 import { PolledRevocations } from "../../src/verifier/polled-revocations.ts";
@@ -168,9 +168,12 @@ test("a request whose runtime has ended it holds up the others for a second, and
 
 describe("work that does not end", () => {
   const never = () => new Promise<void>(() => {});
-  test("is taken over after exactly a second", async () => {
+  beforeEach(() => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    onTestFinished(() => void vi.useRealTimers());
+    return () => void vi.useRealTimers();
+  });
+
+  test("is taken over after exactly a second", async () => {
     const turns = takeTurns();
     void turns.run(never);
     const takingOver = vi.fn(never);
@@ -182,8 +185,6 @@ describe("work that does not end", () => {
   });
 
   test("and that another caller has taken over has a second again", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    onTestFinished(() => void vi.useRealTimers());
     const turns = takeTurns();
     void turns.run(never);
     const [second, third] = [vi.fn(never), vi.fn(never)];
@@ -199,8 +200,6 @@ describe("work that does not end", () => {
   });
 
   test("is waited for until it ends, and for exactly a second", async () => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    onTestFinished(() => void vi.useRealTimers());
     const settled = vi.fn();
     const ending = takeTurns();
     const work = Promise.withResolvers<void>();

@@ -14,11 +14,14 @@ afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
 });
 
-test("the embedded store returns none that has expired, and removes them as others come", async () => {
+async function openEmbedded() {
   const backend = await embeddedBackend();
   cleanUp.push(() => backend.stop());
-  const store = await backend.open();
-  const user = subject();
+  return { backend, store: await backend.open(), user: subject() };
+}
+
+test("the embedded store returns none that has expired, and removes them as others come", async () => {
+  const { backend, store, user } = await openEmbedded();
   const { sid } = await loginWith(store, user);
   await store.recordEvents([recordOf({ time: storeMs(1), type: "elevated", sid, subject: user })], 10 * SECOND);
   await backend.advance(9 * SECOND);
@@ -28,10 +31,7 @@ test("the embedded store returns none that has expired, and removes them as othe
 });
 
 test("the embedded store keeps the creation for as long as the session, and then for the retention", async () => {
-  const backend = await embeddedBackend();
-  cleanUp.push(() => backend.stop());
-  const store = await backend.open();
-  const user = subject();
+  const { backend, store, user } = await openEmbedded();
   const { sid } = await loginWith(store, user, {}, {});
   await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid, subject: user })], 10 * SECOND);
   await backend.advance(10 * SECOND);
@@ -45,10 +45,7 @@ test("the embedded store keeps the creation for as long as the session, and then
 });
 
 test("the embedded store keeps the creation of a session that ended with all others no longer than that of one that has expired", async () => {
-  const backend = await embeddedBackend();
-  cleanUp.push(() => backend.stop());
-  const store = await backend.open();
-  const user = subject();
+  const { backend, store, user } = await openEmbedded();
   const { sid } = await loginWith(store, user, {}, {});
   const [time, retention] = [storeMs(1), 10 * SECOND];
   await store.recordEvents([recordOf({ time, type: "created", sid, subject: user })], retention);
