@@ -1,4 +1,5 @@
 import { type CompactJws, readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
+import { digitsOf } from "../../platform/runtime/digits.ts";
 import { KnownSignatures } from "../../verifier/known-signatures.ts";
 import { isSignature } from "../../verifier/public-key.ts";
 import { authenticationClaims, RESERVED_CLAIMS, sessionMembers } from "../session/claims.ts";
@@ -76,7 +77,7 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
       const hasFurtherClaims = session.claims !== "{}" || session.authentication !== undefined;
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
-        `,"exp":${exp},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
+        `,"exp":${digitsOf(exp)},"iat":${digitsOf(iat)},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
         `${sessionMembers(session, deviceProven)}${hasFurtherClaims ? furtherClaims(session) : ""}}`;
       return { token: sign(payload), expiresAt: wallMs(exp * 1000) };
     },

@@ -22,7 +22,12 @@ const SAMPLE_MS = 200;
 const FLAGS = ["--max-semi-space-size=8", "--trace-gc", "--trace-gc-nvp"];
 
 /** A collection as V8 reports it. Sizes are bytes. */
-type Collection = { readonly gc: string; readonly allocated: number; readonly promoted: number };
+type Collection = {
+  readonly gc: string;
+  readonly allocated: number;
+  readonly end_object_size: number;
+  readonly new_space_survived: number;
+};
 
 const COLUMNS = {
   rest: "at rest",
@@ -33,7 +38,13 @@ const COLUMNS = {
 
 /** Returns the table of docs/why/performance.md. */
 export async function memoryTable(contenders: readonly Contender[]): Promise<string> {
-  const title = ["store", ...Object.values(COLUMNS), "allocated", "promoted", "full collections in 100,000"];
+  const title = [
+    "store",
+    ...Object.values(COLUMNS),
+    "allocated",
+    "left in the old generation",
+    "full collections in 100,000",
+  ];
   const rows: string[][] = [];
   for (const contender of contenders) rows.push(await measure(contender));
   return table(title, rows);
@@ -77,15 +88,30 @@ async function measure({ name: store, command, env }: Contender): Promise<string
   if (load.failures.length > 0) throw new Error(load.failures[0]);
   megabytes.mean = samples.reduce((sum, sample) => sum + sample, 0) / samples.length;
   megabytes.most = Math.max(...samples);
-  const young = collections.slice(seen).filter(({ gc }) => gc === "s");
-  const full = collections.length - seen - young.length;
-  const perRefresh = (what: "allocated" | "promoted") => young.reduce((sum, each) => sum + each[what], 0) / count;
+  const measured = collections.slice(seen);
+  const young = measured.filter(({ gc }) => gc === "s");
+  const full = measured.length - young.length;
+  const allocated = young.reduce((sum, each) => sum + each.allocated, 0) / count;
   service.kill("SIGTERM");
   await once(service, "exit");
   console.error(`${store}: ${((used / count) * 1e6).toFixed(0)} µs of CPU per refresh, ${count} refreshes`);
   const cells = Object.keys(COLUMNS).map((name) => `${megabytes[name as keyof typeof COLUMNS].toFixed(0)} MiB`);
-  const garbage = [`${(perRefresh("allocated") / 1000).toFixed(1)} kB`, `${perRefresh("promoted").toFixed(0)} bytes`];
+  const garbage = [`${(allocated / 1000).toFixed(1)} kB`, `${(grownBy(measured) / count).toFixed(0)} bytes`];
   return [store, ...cells, ...garbage, ((full / count) * 100_000).toFixed(0)];
+}
+
+/**
+ * Returns by how many bytes the old generation grew between collections of the young one. What these promote is a part of it only: V8 makes
+ * some objects in the old generation.
+ */
+function grownBy(collections: readonly Collection[]): number {
+  const old = ({ end_object_size: all, new_space_survived: young }: Collection) => all - young;
+  let grown = 0;
+  for (const [i, after] of collections.entries()) {
+    const before = collections[i - 1];
+    if (before?.gc === "s" && after.gc === "s") grown += old(after) - old(before);
+  }
+  return grown;
 }
 
 /** Returns the cookie of a new session. */

@@ -5,6 +5,7 @@
  */
 import { type Cluster, Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../../platform/clock/turns.ts";
+import { digitsOf } from "../../../platform/runtime/digits.ts";
 import type { Window } from "./partitions.ts";
 
 type Client = Redis | Cluster;
@@ -51,7 +52,7 @@ export function createSender(timeoutMs: number): Sender {
   };
   return {
     sendCommand,
-    send: (to, name, args) => sendCommand(to, new Command(name, [...args] as Argument[])),
+    send: (to, name, args) => sendCommand(to, new Command(name, args.flat().map(textOfNumber))),
     close: stop,
   };
 }
@@ -99,9 +100,13 @@ export function scriptCall(
   return command;
 }
 
+function textOfNumber(argument: Argument): string | Buffer {
+  return typeof argument === "number" ? digitsOf(argument) : argument;
+}
+
 /** Encodes one argument (RESP, bulk string). */
 function encode(argument: string | number): string {
   if (typeof argument === "string") return `$${Buffer.byteLength(argument)}\r\n${argument}\r\n`;
-  const digits = String(argument);
+  const digits = digitsOf(argument);
   return `$${digits.length}\r\n${digits}\r\n`;
 }

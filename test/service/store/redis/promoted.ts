@@ -3,9 +3,9 @@
  * its own, started with `--expose-gc --no-concurrent-recompilation`: code that V8 has not optimized keeps commands alive by itself, and so
  * does the state that other tests leave in a process.
  */
-import { getHeapSpaceStatistics } from "node:v8";
 import { Command, Redis } from "ioredis";
 import { createSender } from "../../../../src/service/store/redis/send.ts";
+import { oldGeneration } from "../../../support/old-generation.ts";
 
 /** Few of the commands wait when garbage is collected. Those that do are promoted, as they should be. */
 const IN_FLIGHT = 2;
@@ -17,8 +17,6 @@ const ROUNDS = 7;
 const ARGUMENT_BYTES = 1_000;
 
 const collect = (globalThis as unknown as { gc(options: { readonly type: "minor" | "major" }): void }).gc;
-const oldGeneration = () =>
-  getHeapSpaceStatistics().find(({ space_name }) => space_name === "old_space")?.space_used_size ?? Number.NaN;
 
 /** A client that is never connected, whose commands are replied to here. */
 class Held extends Redis {
