@@ -1,5 +1,4 @@
 import { type CompactJws, readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
-import { digitsOf } from "../../platform/runtime/digits.ts";
 import { KnownSignatures } from "../../verifier/known-signatures.ts";
 import { isSignature } from "../../verifier/public-key.ts";
 import { authenticationClaims, RESERVED_CLAIMS, sessionMembers } from "../session/claims.ts";
@@ -72,12 +71,12 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
       const lifeMs = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
       const end = earliest(earliest(later(now, lifeMs), session.idleExpiresAt), session.absoluteExpiresAt);
       const shiftMs = time.shiftMs(session);
-      const exp = secondsOf(end, shiftMs);
+      const exp = secondsOf(end, shiftMs); // It differs from token to token, so it is not for V8's cache of texts (store/redis/send.ts).
       const iat = secondsOf(now, shiftMs);
       const hasFurtherClaims = session.claims !== "{}" || session.authentication !== undefined;
       const payload =
         `{"iss":${iss},"sub":${JSON.stringify(session.subject)},"aud":${JSON.stringify(session.audience)}` +
-        `,"exp":${digitsOf(exp)},"iat":${digitsOf(iat)},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
+        `,"exp":${exp.toFixed(0)},"iat":${iat},"jti":"${entropy.text(16)}","sid":"${session.sid}"` +
         `${sessionMembers(session, deviceProven)}${hasFurtherClaims ? furtherClaims(session) : ""}}`;
       return { token: sign(payload), expiresAt: wallMs(exp * 1000) };
     },

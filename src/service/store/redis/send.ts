@@ -5,12 +5,15 @@
  */
 import { type Cluster, Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../../platform/clock/turns.ts";
-import { digitsOf } from "../../../platform/runtime/digits.ts";
 import type { Window } from "./partitions.ts";
 
 type Client = Redis | Cluster;
 
-/** An argument of a script. */
+/**
+ * An argument of a script. Numbers are integers, and `toFixed` writes them: `String` puts each text that it makes into a cache, and therefore
+ * into the old generation, where it stays until the next full garbage collection. The seven new numbers of a refresh, times and words of
+ * nonces, were most of what made these collections necessary.
+ */
 export type Argument = string | number | Buffer;
 
 export type Sender = {
@@ -52,7 +55,7 @@ export function createSender(timeoutMs: number): Sender {
   };
   return {
     sendCommand,
-    send: (to, name, args) => sendCommand(to, new Command(name, args.flat().map(textOfNumber))),
+    send: (to, name, args) => sendCommand(to, new Command(name, args.flat().map(withoutNumbers))),
     close: stop,
   };
 }
@@ -100,13 +103,13 @@ export function scriptCall(
   return command;
 }
 
-function textOfNumber(argument: Argument): string | Buffer {
-  return typeof argument === "number" ? digitsOf(argument) : argument;
+function withoutNumbers(argument: Argument): string | Buffer {
+  return typeof argument === "number" ? argument.toFixed(0) : argument;
 }
 
 /** Encodes one argument (RESP, bulk string). */
 function encode(argument: string | number): string {
   if (typeof argument === "string") return `$${Buffer.byteLength(argument)}\r\n${argument}\r\n`;
-  const digits = digitsOf(argument);
+  const digits = argument.toFixed(0);
   return `$${digits.length}\r\n${digits}\r\n`;
 }
