@@ -37,6 +37,9 @@ const become = (known: Known, state: SessionState, token?: HeldToken, endedSid?:
 
 const sidOf = (known: Known) => known.token?.claims.sid;
 
+/** Returns the time until the token must be refreshed, in ms. */
+export const dueMs = ({ token }: Known): number => (token ? token.leftMs() - token.reserveMs : 0);
+
 /** Returns whether a session has ended, or the hint cookie names another one. */
 const isVoid = (known: Known, hint: string | undefined, sid: string | undefined) =>
   (hint ?? sid) !== sid || (sid && sid === known.endedSid);
@@ -77,7 +80,7 @@ export const take = (known: Known, other: HeldToken, hint: string | undefined): 
 };
 
 /** Another tab has learned that a session has ended. `sid` is undefined if that tab never held a token of the session. */
-export const hearEnd = (known: Known, sid: string | undefined): Known => {
+export const hearEnd = (known: Known, { sid }: { readonly sid: string | undefined }): Known => {
   if (!known.token) return { ...known, endedSid: sid ?? known.endedSid };
   if (!sid) return doubt(known);
   return sidOf(known) === sid ? become(known, "ended", undefined, sid) : known;

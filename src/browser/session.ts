@@ -4,7 +4,7 @@ import { SessionError } from "./errors.ts";
 import { abortable, type Realm } from "./realm.ts";
 import { createRenewal } from "./renewal.ts";
 import { createDisplay, type Snapshot, UNKNOWN } from "./snapshot.ts";
-import type { Claims } from "./token.ts";
+import { type Claims, holdToken } from "./token.ts";
 
 const MIN_VALIDITY_MS = 10_000;
 
@@ -108,11 +108,11 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
   /** Opens channels and listeners at the first use. */
   function use(): NonNullable<typeof renewal> {
     if (disposed.aborted) throw new SessionError("disposed");
-    renewal ??= createRenewal(realm, baseUrl, options.hintCookie, disposed, display, initial && arrived(initial));
+    renewal ??= createRenewal(realm, baseUrl, options.hintCookie, disposed, display, arrived(initial));
     return renewal;
   }
 
-  const arrived = (given: Initial) => ({ ...given, atMs: realm.Date.now() - given.ageMs });
+  const arrived = (given?: Initial) => given && holdToken({ ...given, atMs: realm.Date.now() - given.ageMs }, realm);
 
   const accessToken = async () => use().accessToken(options.minValidityMs ?? MIN_VALIDITY_MS);
 
@@ -144,7 +144,7 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
       return stop;
     },
     async begin(given) {
-      use().begin(given && arrived(given));
+      use().begin(arrived(given));
       if (!given) await accessToken();
     },
     end: async () => use().signOut(),

@@ -2,8 +2,8 @@
  * Coordinates the tabs of one origin. This only saves requests, because the server's rotation tolerates any number of tabs. So every wait
  * is bounded, and after it the tab acts alone.
  */
+import type { TabMessage } from "./messages.ts";
 import { type ChannelLike, deadline, type Realm } from "./realm.ts";
-import type { HeldToken, ReceivedToken } from "./token.ts";
 
 /**
  * How long tabs wait for each of three locks, in ms. A frozen tab may hold a lock indefinitely. Tabs that have waited too long for one lock
@@ -11,23 +11,6 @@ import type { HeldToken, ReceivedToken } from "./token.ts";
  * although no tab is frozen. For the last lock, tabs wait longer than its holder needs, each for a different time.
  */
 const LOCK_WAITS_MS = [5_000, 6_000, 20_000];
-
-export type TokenMessage = ReceivedToken & { readonly type: "token" };
-
-export type TabMessage =
-  /** Asks for a newer token. A tab that has one sends it to `replyTo`. */
-  | { readonly type: "ask"; readonly newerThan: number; readonly replyTo: string }
-  | TokenMessage
-  /** A session has ended. If `sid` is absent, the sender never held a token of it, and tabs that hold one check their own session. */
-  | { readonly type: "ended"; readonly sid: string | undefined }
-  /** The sender could not reach the service. */
-  | { readonly type: "failed"; readonly waitMs: number; readonly atMs: number }
-  /** Somebody has signed in. */
-  | { readonly type: "began" };
-
-export type Receivers = {
-  readonly [T in TabMessage["type"]]: (message: Extract<TabMessage, { readonly type: T }>) => void;
-};
 
 /**
  * Opens a channel between the tabs of one origin. Returns undefined if the browser refuses channels, as Firefox does if all cookies are
@@ -39,16 +22,12 @@ export function openChannel(
   receive: (message: TabMessage | null) => void,
 ): ChannelLike | undefined {
   try {
-    const channel = document && BroadcastChannel && new BroadcastChannel(name);
-    if (channel) channel.onmessage = ({ data }: { readonly data: TabMessage | null }) => receive(data);
+    // Without a document or channels, this fails as well.
+    const channel = document && new (BroadcastChannel as NonNullable<Realm["BroadcastChannel"]>)(name);
+    (channel as ChannelLike).onmessage = ({ data }: { readonly data: TabMessage | null }) => receive(data);
     return channel;
   } catch {}
   return undefined;
-}
-
-/** Returns a message with a token. In place of the function `leftMs` it has the start of the token's life, by the wall clock. */
-export function messageOf({ leftMs, ...token }: HeldToken, realm: Realm): TokenMessage {
-  return { ...token, type: "token", atMs: realm.Date.now() - token.lifeMs + leftMs() };
 }
 
 /**

@@ -79,7 +79,7 @@ function respond(world: World, index: number): World {
 function hear(known: machine.Known, message: Message, hint: string | undefined): machine.Known {
   if (message.type === "began") return machine.begin(known);
   if (message.type === "failed") return machine.fail(known, 1_000);
-  if (message.type === "ended") return machine.hearEnd(known, message.sid);
+  if (message.type === "ended") return machine.hearEnd(known, message);
   return machine.take(known, tokenOf(message.sid, message.iat), hint);
 }
 
