@@ -4,6 +4,7 @@ import { loginsOf, type SessionId } from "../../session/model.ts";
 import type { CreateOnceOutcome, CreateWithinOutcome, EndOwnedOutcome, SessionStore } from "../../session/ports.ts";
 import type { RotationState } from "../../session/rotation/rotation.ts";
 import { noteOf } from "../event-text.ts";
+import type { ArgumentsOf } from "./arguments.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import { decodeRotation, decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";
@@ -17,8 +18,6 @@ type ClaimedOutcome =
 
 /** The result of lua/create.lua for a session that an earlier run has created, and that has ended. */
 const ENDED = "ended";
-
-type Arguments = readonly (string | number | Buffer)[];
 
 /** A time, in ms, that is later than the expiry of every session. */
 const NEVER = 2 ** 48;
@@ -44,12 +43,15 @@ export function createCreation(
     const mayRefuse = limit?.whenExceeded === "refuse";
     const endedBefore = mayRefuse ? undefined : await endElsewhere();
     const old = elsewhere ? "" : (replaces ?? "");
-    const limits = [idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap, markerLifeMs, old, versionOf(session)];
-    const notes = [noteOf(origin), noteOf(origin, session)];
     const limitText = limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`;
     const logins = session.upstream === undefined ? "" : loginsOf(session.upstream).map(nameOf).join("");
-    const args = [sid, subject, ...nonceWords(childNonce), ...limits, ...notes, limitText, claimMs, logins];
-    const [record, replaced, newDevice, ...others] = await runInSteps(link, tag, args);
+    const [child1, child2] = nonceWords(childNonce);
+    const reply = await runInSteps(link, tag, subject, (progress) => [
+      ...([sid, subject, child1, child2, idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap] as const),
+      ...([markerLifeMs, old, versionOf(session), noteOf(origin), noteOf(origin, session)] as const),
+      ...([limitText, claimMs, logins, progress] as const),
+    ]);
+    const [record, replaced, newDevice, ...others] = reply;
     if (record === undefined) return { ok: false, reason: "refused", live: listed(others) };
     if (text(record) === ENDED) return { ok: false, reason: "ended" };
     // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
@@ -115,21 +117,21 @@ function endedFor(
 async function runInSteps(
   link: Pick<Link, "run">,
   tag: string,
-  args: Arguments,
+  subject: string,
+  argumentsOf: (progress: Buffer | "") => ArgumentsOf<"create">,
 ): Promise<readonly [Buffer | undefined, ...Buffer[]]> {
-  const [, subject = ""] = args;
   const earlier: Buffer[] = [];
   let newDevice: Buffer | undefined;
-  let found: Arguments[number] = "";
+  let progress: Buffer | "" = "";
   for (;;) {
-    const reply = buffers(await link.run("create", [tag], [...args, found]));
+    const reply = buffers(await link.run("create", [tag], argumentsOf(progress)));
     const [record = Buffer.alloc(0), second = record, isNew = record, ...ended] = reply;
     if (ended.length > 0) newDevice ??= isNew;
     switch (text(record)) {
       case "refused":
         return [undefined, second, isNew, ...ended];
       case "more":
-        found = second;
+        progress = second;
         break;
       case "sweep":
         earlier.push(...ended);
@@ -137,7 +139,7 @@ async function runInSteps(
         break;
       case "again":
         earlier.push(...ended);
-        found = "";
+        progress = "";
         break;
       default:
         return [record, second, newDevice ?? isNew, ...earlier, ...ended];
@@ -146,9 +148,9 @@ async function runInSteps(
 }
 
 /** Runs lua/sweep.lua until it has found expired sessions or has reached the end of the subject's sessions. */
-async function sweep(link: Pick<Link, "run">, tag: string, subject: Arguments[number]): Promise<void> {
-  let after: Arguments[number] = "";
-  let least: Arguments[number] = NEVER;
+async function sweep(link: Pick<Link, "run">, tag: string, subject: string): Promise<void> {
+  let after: Buffer | "" = "";
+  let least: Buffer | number = NEVER;
   do {
     const [next, soonest] = buffers(await link.run("sweep", [tag], [subject, after, least]));
     [after, least] = [next ?? "", soonest ?? NEVER];

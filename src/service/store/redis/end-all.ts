@@ -59,7 +59,7 @@ export function createSubjectEnds(
     async endAll(subject, reason, { except = "", actor = "", origin } = {}) {
       const tag = tagOfSubject(subject);
       const id = randomBytes(ID_BYTES).toString("base64url");
-      const args = [subject, reason, markerLifeMs, except, actor, id, noteOf(origin)];
+      const args = [subject, reason, markerLifeMs, except, actor, id, noteOf(origin)] as const;
       for (;;) {
         const [outcome, ...sids] = buffers(await link.run("end_all", [tag], args));
         switch (text(outcome)) {

@@ -5,7 +5,7 @@ import { noteOf } from "../event-text.ts";
 import type { SubjectEnds } from "./end-all.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, TAGS, tagOfSession } from "./partitions.ts";
-import { holderArguments } from "./record.ts";
+import { withHolder } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { decodeFound, endOutcome, endOwnedOutcome, isEnding, text } from "./replies.ts";
 
@@ -19,7 +19,8 @@ export function createEndings(
   return {
     async end(sid, reason, origin, holder) {
       const tag = tagOfSession(sid);
-      const args = [sid, reason, markerLifeMs, noteOf(origin), origin?.subject ?? "", ...holderArguments(holder)];
+      const [note, subject] = [noteOf(origin), origin?.subject ?? ""];
+      const args = withHolder([sid, reason, markerLifeMs, note, subject], holder);
       let reply = await link.run("end", [tag], args);
       while (isEnding(reply)) {
         await ends.finish(tag); // Verifiers must learn that the session has ended before the caller gets the response.
@@ -37,7 +38,7 @@ export function createEndings(
         const { ok } = decodeFound(actor, await link.run("find", [tag], [actor]));
         return { ok: false, reason: ok ? "not_found" : "actor_ended" };
       }
-      const args = [actor, target, reason, markerLifeMs, noteOf(origin)];
+      const args = [actor, target, reason, markerLifeMs, noteOf(origin)] as const;
       const outcome = endOwnedOutcome(await link.run("end_owned", [tag], args));
       await acknowledge(tag, outcome.ok ? [`m${target}`] : []);
       return outcome;

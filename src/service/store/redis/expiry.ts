@@ -93,7 +93,7 @@ export class Expiry {
   /** Examines one span of sessions. @returns where the next begins, '' if none; undefined if another instance examines the partition */
   async #lookAt(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
     this.#scripts++;
-    const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE];
+    const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE] as const;
     const reply = buffers(await this.#link.run("expire", [partition.tag], args));
     const [state, rest = Buffer.alloc(0), least = rest, ...gone] = reply;
     const now = this.#link.now();

@@ -6,6 +6,7 @@
 import { steadyClock, turns } from "../../../platform/clock/turns.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
+import type { ArgumentsOf } from "./arguments.ts";
 import { type Client, disconnect } from "./connection.ts";
 import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./failure.ts";
 import { checkFitness, refusalOf } from "./fitness.ts";
@@ -121,7 +122,7 @@ export class Link {
    * @param tags the hash tags of partitions; in a cluster, of one
    * @throws StoreUnavailable
    */
-  async run(verb: Verb, tags: readonly string[], args: readonly Argument[]): Promise<unknown> {
+  async run<V extends Verb>(verb: V, tags: readonly string[], args: ArgumentsOf<V>): Promise<unknown> {
     if (this.#obstacle !== undefined) throw new StoreUnavailable(`Redis: ${this.#obstacle.message}`);
     const { readUntilMs } = turns;
     const clock = this.#clocks.of(tags[0] ?? "");

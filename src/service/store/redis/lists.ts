@@ -23,7 +23,7 @@ function takeOfSubject(link: Pick<Link, "run">, subject: string): TakeCandidates
     const taken: Candidate[] = [];
     while (few === undefined && taken.length < count) {
       const position = taken.at(-1)?.position ?? after;
-      const args = [subject, Buffer.from(entryOf(position), "latin1"), count - taken.length];
+      const args = [subject, Buffer.from(entryOf(position), "latin1"), count - taken.length] as const;
       const [form, ...found] = buffers(await link.run("list", [tagOfSubject(subject)], args));
       if (text(form) === "again") continue;
       if (text(form) === "few") few = afterPosition(listed(found), position);

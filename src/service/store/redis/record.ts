@@ -9,6 +9,7 @@ import type { Audience, NewSession, Session, SessionId } from "../../session/mod
 import type { EndingHolder } from "../../session/ports.ts";
 import type { PresentedToken, RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
+import type { ArgumentsOf } from "./arguments.ts";
 import { CLAIMS_START, decodeBlocks, encodeAuthentication, encodeFacts } from "./blocks.ts";
 import { decodeDevice, encodeProofKey } from "./device-record.ts";
 
@@ -36,43 +37,47 @@ export function versionOf({ deviceRequired, transport, dpopJkt }: NewSession): n
   return VERSION + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
 }
 
-/**
- * Returns the device's part of a request in the form that lua/rotate.lua takes. Only the first 128 bits of the thumbprint in a device
- * cookie are sent, as four numbers. A Buffer among the arguments would make ioredis build the whole command from pieces.
- */
-export function deviceArguments(presentation: DevicePresentation): (number | string)[] {
+/** The arguments of lua/rotate.lua that every refresh has. */
+type RotateArguments = Extract<ArgumentsOf<"rotate">, { readonly length: 9 }>;
+
+/** Adds what a request shows of its device. Only the first 128 bits of the thumbprint in a device cookie are sent. */
+export function withDevice(args: RotateArguments, presentation: DevicePresentation): ArgumentsOf<"rotate"> {
   const { lifeMs, cookie, skipped, proof, transport, clientId } = presentation;
   const way = transport === "token" ? 2 : Number(skipped);
   if (proof !== undefined) {
-    const client = clientId === undefined ? [] : [clientId];
-    return [lifeMs, way, ...cookieArguments(cookie), ...proofWords(proof), ...client];
+    const proven = [...args, lifeMs, way, ...cookieArguments(cookie), ...proofWords(proof)] as const;
+    return clientId === undefined ? proven : [...proven, clientId];
   }
-  if (cookie === undefined) return way > 0 ? [lifeMs, way] : [lifeMs];
-  return [lifeMs, way, ...cookieArguments(cookie)];
+  if (cookie === undefined) return way > 0 ? [...args, lifeMs, way] : [...args, lifeMs];
+  return [...args, lifeMs, way, ...cookieArguments(cookie)];
 }
 
-const NO_COOKIE = [0, 0, 0, 0, 0];
-
-function cookieArguments(cookie: DevicePresentation["cookie"]): readonly number[] {
-  return cookie === undefined ? NO_COOKIE : [cookie.issuedAtMs, ...words(cookie.thumbprint, 4)];
+function cookieArguments(cookie: DevicePresentation["cookie"]): readonly [number, number, number, number, number] {
+  if (cookie === undefined) return [0, 0, 0, 0, 0];
+  const word = wordsOf(cookie.thumbprint);
+  return [cookie.issuedAtMs, word(0), word(1), word(2), word(3)];
 }
 
-/** Returns what the holder of a refresh token presents, in the form that lua/end.lua takes. */
-export function holderArguments(holder: EndingHolder | undefined): readonly number[] {
-  if (holder === undefined) return [];
-  return holder.proof === undefined ? [holder.issuedAt] : [holder.issuedAt, ...proofWords(holder.proof)];
+/** Adds what the holder of a refresh token shows. */
+export function withHolder(
+  args: Extract<ArgumentsOf<"end">, { readonly length: 5 }>,
+  holder: EndingHolder | undefined,
+): ArgumentsOf<"end"> {
+  if (holder === undefined) return args;
+  const { issuedAt, proof } = holder;
+  return proof === undefined ? [...args, issuedAt] : [...args, issuedAt, ...proofWords(proof)];
 }
 
-/** Returns the whole thumbprint as numbers of 32 bits. All of it is needed, because a record may store it. */
-function proofWords({ thumbprint }: KeyProof): readonly number[] {
-  const bytes = Buffer.from(thumbprint, "base64url");
-  return [0, 4, 8, 12, 16, 20, 24, 28].map((at) => bytes.readUInt32BE(at));
+/** Returns the whole thumbprint. All of it is needed, because a record may store it. */
+function proofWords({ thumbprint }: KeyProof) {
+  const word = wordsOf(Buffer.from(thumbprint, "base64url"));
+  return [word(0), word(1), word(2), word(3), word(4), word(5), word(6), word(7)] as const;
 }
 
-function words(bytes: Uint8Array, count: number): number[] {
-  const byte = (at: number) => bytes[at] ?? 0;
-  const word = (at: number) => ((byte(at) << 24) | (byte(at + 1) << 16) | (byte(at + 2) << 8) | byte(at + 3)) >>> 0;
-  return Array.from({ length: count }, (_, k) => word(4 * k));
+/** Returns numbers of 32 bits. A Buffer among the arguments would make ioredis build the whole command from pieces. */
+function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): (number: number) => number {
+  const view = new DataView(buffer, byteOffset, byteLength);
+  return (number) => view.getUint32(4 * number);
 }
 
 /** Separates several audiences. No audience contains a control character. */

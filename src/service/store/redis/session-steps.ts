@@ -1,11 +1,12 @@
 /** The operations on one session that do not end it by themselves. Each runs one script on the session's partition. */
 import { type SessionId, seenBy } from "../../session/model.ts";
 import { type RotateOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
+import type { ArgumentsOf } from "./arguments.ts";
 import { encodeAuthentication, lastSeenText } from "./blocks.ts";
 import { keyKind } from "./device-record.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession } from "./partitions.ts";
-import { claimsText, deviceArguments, encodeAudience, nonceWords } from "./record.ts";
+import { claimsText, encodeAudience, nonceWords, withDevice } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
 import {
   decodeFound,
@@ -15,8 +16,6 @@ import {
   unbindOutcome,
   updateOutcome,
 } from "./replies.ts";
-import type { Verb } from "./scripts.ts";
-import type { Argument } from "./send.ts";
 
 type Deps = {
   readonly link: Pick<Link, "run">;
@@ -27,17 +26,18 @@ type Deps = {
   readonly markerLifeMs: number;
 };
 
+type Change = "register_key" | "unbind" | "elevate" | "update";
 type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate" | "update">;
 
 export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }: Deps): SessionSteps {
-  const change = async <Outcome extends { readonly ok: boolean }>(
-    verb: Verb,
-    sid: SessionId,
-    args: readonly Argument[],
+  const change = async <V extends Change, Outcome extends { readonly ok: boolean }>(
+    verb: V,
+    args: ArgumentsOf<V>,
     decode: (sid: SessionId, reply: unknown) => Outcome,
   ): Promise<Outcome> => {
+    const [sid] = args;
     const tag = tagOfSession(sid);
-    const outcome = decode(sid, await link.run(verb, [tag], [sid, ...args]));
+    const outcome = decode(sid, await link.run(verb, [tag], args));
     if (outcome.ok) await acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return outcome;
   };
@@ -48,34 +48,36 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
 
     async rotate(sid, token, freshNonce, device, lastSeen) {
       const tag = tagOfSession(sid);
-      const [n1, n2] = nonceWords(token.nonce);
-      const [f1, f2] = nonceWords(freshNonce);
-      const life = lastSeen === undefined ? markerLifeMs : `${markerLifeMs} ${lastSeenText(lastSeen)}`;
-      const args: Argument[] = [sid, token.generation, n1, n2, token.issuedAt, f1, f2, reuseIntervalMs, life];
-      if (device !== undefined) args.push(...deviceArguments(device));
-      const outcome = rotateOutcome(sid, await link.run("rotate", [tag], args));
+      const { generation, issuedAt } = token;
+      const [nonce1, nonce2] = nonceWords(token.nonce);
+      const [fresh1, fresh2] = nonceWords(freshNonce);
+      const seen = lastSeen === undefined ? markerLifeMs : `${markerLifeMs} ${lastSeenText(lastSeen)}`;
+      const args = [sid, generation, nonce1, nonce2, issuedAt, fresh1, fresh2, reuseIntervalMs, seen] as const;
+      const reply = await link.run("rotate", [tag], device === undefined ? args : withDevice(args, device));
+      const outcome = rotateOutcome(sid, reply);
       if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.
       return lastSeen === undefined && outcome.ok && outcome.session.lastSeen ? forgetLastSeen(link, outcome) : outcome;
     },
 
     async registerKey(sid, { generation }, key) {
       const { bytes, thumbprint } = key;
-      const args = [generation, Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key), reuseIntervalMs];
-      return change("register_key", sid, args, registerKeyOutcome);
+      const [keyBytes, hash, kind] = [Buffer.from(bytes), Buffer.from(thumbprint), keyKind(key)];
+      return change("register_key", [sid, generation, keyBytes, hash, kind, reuseIntervalMs], registerKeyOutcome);
     },
 
-    unbind: (sid) => change("unbind", sid, [], unbindOutcome),
+    unbind: (sid) => change("unbind", [sid], unbindOutcome),
 
     async elevate(sid, authentication, refresh = false) {
-      const args = [authentication.time, encodeAuthentication(authentication), refresh ? markerLifeMs : ""];
-      return change("elevate", sid, args, elevateOutcome);
+      const staleLifeMs = refresh ? markerLifeMs : "";
+      const args = [sid, authentication.time, encodeAuthentication(authentication), staleLifeMs] as const;
+      return change("elevate", args, elevateOutcome);
     },
 
     async update(sid, { claims, audience, ifVersion, refresh }) {
       const audiences = audience === undefined ? "" : encodeAudience(audience);
       const replaced = claims === undefined ? "" : `=${claimsText(claims)}`;
-      const args = [ifVersion ?? "", audiences, replaced, refresh ? markerLifeMs : ""];
-      return change("update", sid, args, updateOutcome);
+      const staleLifeMs = refresh ? markerLifeMs : "";
+      return change("update", [sid, ifVersion ?? "", audiences, replaced, staleLifeMs], updateOutcome);
     },
   };
 }

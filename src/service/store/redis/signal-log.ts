@@ -72,7 +72,7 @@ export function createSignalLog(link: Pick<Link, "run">, clustered: boolean, ret
 
     async advance({ holder, fence, partition }, subscription, to, { delivered, deadLetters }) {
       const { number, sid } = positionOf(to);
-      const args = [holder, fence, subscription, number, sid, delivered, deadLetters];
+      const args = [holder, fence, subscription, number, sid, delivered, deadLetters] as const;
       const outcome = text(await link.run("signal_advance", [tagOfNumber(partition)], args));
       return outcome === "moved" ? { ok: true } : { ok: false, reason: outcome === "rewound" ? "rewound" : "lost" };
     },
@@ -92,7 +92,7 @@ export function createSignalLog(link: Pick<Link, "run">, clustered: boolean, ret
 
     async pass(partition, subscription, from, to, { delivered, deadLetters }) {
       const { number, sid } = positionOf(to);
-      const args = ["", from, subscription, number, sid, delivered, deadLetters];
+      const args = ["", from, subscription, number, sid, delivered, deadLetters] as const;
       return text(await link.run("signal_advance", [tagOfNumber(partition)], args)) === "moved";
     },
   };

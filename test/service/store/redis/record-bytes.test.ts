@@ -1,7 +1,7 @@
 /** The size in Redis of a client's key (DPoP). A session without a key takes no byte for it. */
 import { expect, test } from "vitest";
 import type { NewSession } from "../../../../src/service/session/model.ts";
-import { deviceArguments, encodeBody, versionOf } from "../../../../src/service/store/redis/record.ts";
+import { encodeBody, versionOf, withDevice } from "../../../../src/service/store/redis/record.ts";
 import { someProof } from "../../../support/store/device.ts";
 import { newSession } from "../../../support/store/sessions.ts";
 
@@ -28,6 +28,7 @@ test("a session without a key takes no byte for one", () => {
 
 test("a refresh without a proof sends nothing of a key", () => {
   const byToken = { lifeMs: 1, cookie: undefined, skipped: false, transport: "token" } as const;
-  expect(deviceArguments(byToken)).toEqual([1, 2]);
-  expect(deviceArguments({ lifeMs: 1, cookie: undefined, skipped: false })).toEqual([1]);
+  const args = [newSession("alice").sid, 1, 2, 3, 4, 5, 6, 7, 8] as const;
+  expect(withDevice(args, byToken)).toEqual([...args, 1, 2]);
+  expect(withDevice(args, { lifeMs: 1, cookie: undefined, skipped: false })).toEqual([...args, 1]);
 });

@@ -2,24 +2,34 @@
 -- Creates a session, and ends the subject's least recently used sessions if it has more than the cap or the limit allows, or creates none. A
 -- second run with the same id returns the session that the first one created.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 subject, 3 4 nonce of the first refresh token, 5 idle timeout, ms, 6 absolute lifetime, ms, 7 the record after its head,
---       8 cap, 9 how long ended sessions stay marked, ms, 10 a session of this partition to end before the creation, or '', 11 the
---       version of the record, 12 the text of the due records (event-text.ts) of sessions that end, or '', 13 that of the created session,
---       or '', 14 the limit: what it counts ('subject', 'client_id', 'client_kind'), how many sessions, and what happens beyond
---       ('end_least_recently_used', 'end_oldest', 'refuse'), separated by spaces; or '', 15 for how long the id is claimed, ms: until then
---       no second session is created with it; or '', 16 the names of the logins at an identity provider that it came from (upstream.ts),
---       one after the other; or '', 17 what an earlier run has found (result 'more')
--- Returns the session's record; the id of the session of argument 10 if it was live, or ''; 'new' if no live session of the subject, of
+-- ARGV  the first locals, in this order
+-- Returns the session's record; the id of the session to replace if it was live, or ''; 'new' if no live session of the subject, of
 -- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended (each followed by its actor), in order. If the limit
 -- refuses the session, it changes nothing, and returns 'refused', '', '', and ids and records of sessions that the limit counts, the least
 -- recently used first. If one run is not enough, it creates nothing, and returns 'again', '', 'new' or '', and the ids of the sessions that
--- it has ended; or 'more' and argument 17 of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
--- With argument 15 it looks at no user agent ('' for 'new'), and returns of a session that an earlier run has created: the record and
+-- it has ended; or 'more' and `progress` of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
+-- With `claim_life` it looks at no user agent ('' for 'new'), and returns of a session that an earlier run has created: the record and
 -- 'existing' while it is live, 'ended' afterwards.
-local partition, sid, subject, cap, marker_life = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[8]), tonumber(ARGV[9])
+local sid, subject,
+  child1, child2, -- the nonce of the first refresh token
+  idle_timeout, absolute_lifetime, -- ms
+  body, -- the record after its head
+  cap, -- how many sessions the subject may have
+  marker_life, -- how long ended sessions stay marked, ms
+  replaces, -- a session of this partition to end before the creation, or ''
+  version, -- of the record
+  ended_note, -- the text of the due records (event-text.ts) of sessions that end, or ''
+  created_note, -- that of the created session, or ''
+  limit, -- 'subject', 'client_id' or 'client_kind', how many, and 'end_least_recently_used', 'end_oldest' or 'refuse', with spaces; or ''
+  claim_life, -- for how long the id is claimed, ms: until then no second session is created with it; or ''
+  logins, -- the names of the logins at an identity provider that it came from (upstream.ts), one after the other; or ''
+  progress -- what an earlier run has found (result 'more'), or ''
+  = unpack(ARGV, 1, ARGC)
+local partition = KEYS[1]
+cap, marker_life = tonumber(cap), tonumber(marker_life)
 local existing = live(partition, sid, now)
-if existing then return { existing, ARGV[15] == '' and '' or 'existing', '' } end
-local claim = ARGV[15] ~= '' and redis.call('GET', partition .. 't' .. sid)
+if existing then return { existing, claim_life == '' and '' or 'existing', '' } end
+local claim = claim_life ~= '' and redis.call('GET', partition .. 't' .. sid)
 if claim and now < tonumber(claim) then return { 'ended', '', '' } end
 
 local index, many, clean = partition .. 'u', partition .. 'i' .. subject, partition .. 'k' .. subject
@@ -28,14 +38,14 @@ if unfinished then return { 'again', '', '' } end
 
 local found = redis.call('MGET', partition .. 'n', partition .. 'e', partition .. 'h', partition .. 'g', partition .. 'p')
 local ended = math.max(tonumber(found[2] or 0), found[3] and horizon_of(found[3], subject) or 0)
-local old = ARGV[10] ~= '' and live(partition, ARGV[10], now)
+local old = replaces ~= '' and live(partition, replaces, now)
 
 local function agent_of(record)
   local from, after = text_at(record, 3)
   return string.sub(record, from, after - 1)
 end
 local function is_new_device()
-  local agent = agent_of(string.rep('-', BODY - 1) .. ARGV[7])
+  local agent = agent_of(string.rep('-', BODY - 1) .. body)
   if agent == '\0' then return false end
   local newest = sids or table.concat(redis.call('ZREVRANGEBYLEX', many, '+', '-', 'LIMIT', 0, MOST))
   local step = sids and ID or ENTRY
@@ -45,13 +55,13 @@ local function is_new_device()
   end
   return true
 end
-local new = ARGV[15] == '' and is_new_device() and 'new' or ''
+local new = claim_life == '' and is_new_device() and 'new' or ''
 
 -- Of how many sessions, the oldest, the least recently used one ends. So the work does not grow with the number of sessions.
 local WINDOW = 64
 
 -- Whether somebody uses the new session in place of its subject. Such sessions count apart from the others.
-local acts = actor_of(string.rep('-', BODY - 1) .. ARGV[7]) ~= nil
+local acts = actor_of(string.rep('-', BODY - 1) .. body) ~= nil
 
 -- Ends sessions for the cap or the limit.
 local evicted = {}
@@ -60,7 +70,7 @@ local function evict(sessions)
   for k, session in ipairs(sessions) do
     ending[k], entries[k] = session.sid, entry_of(session.record, session.sid)
   end
-  for _, name in ipairs(close(partition, ending, 'session_limit', now, marker_life, ARGV[12], subject)) do
+  for _, name in ipairs(close(partition, ending, 'session_limit', now, marker_life, ended_note, subject)) do
     evicted[#evicted + 1] = name
   end
   if not sids and #entries > 0 then redis.call('ZREM', many, unpack(entries)) end
@@ -75,21 +85,21 @@ local function reply_evicted(reply)
   return reply
 end
 
-if ARGV[14] ~= '' then
+if limit ~= '' then
   -- Makes room within the limit. Returns the reply with which the script ends; nil if the session may be created.
   local function apply_limit(scope, most, action)
     local MOST_LISTED = 10 -- how many live sessions a refusal lists
     if sids and #sids < most * ID then return nil end
     local live_sessions, take_excess, group_of, in_group, alike = limit_functions()
-    local group = group_of(struct.pack(HEAD, ARGV[11], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. ARGV[7], scope)
+    local group = group_of(struct.pack(HEAD, version, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) .. body, scope)
     if old and subject_of(old) == subject and not actor_of(old) and group_of(old, scope) == group then return nil end
     local known, entries = sids, {}
     if not sids then
-      local from = ARGV[17] == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(ARGV[17], 1, ENTRY)
+      local from = progress == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(progress, 1, ENTRY)
       entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
       local added = {}
       for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
-      known = string.sub(ARGV[17], ENTRY + 1) .. table.concat(added)
+      known = string.sub(progress, ENTRY + 1) .. table.concat(added)
     end
     local counted = in_group(alike(live_sessions(partition, known, now), acts), scope, group)
     local is_all, window = #entries < MOST, action == 'end_oldest' and 1 or WINDOW
@@ -112,7 +122,7 @@ if ARGV[14] ~= '' then
     evict(take_excess(counted, ending, window))
     return (ending < excess or not is_all) and reply_evicted({ 'again', '', new }) or nil
   end
-  local scope, most, action = string.match(ARGV[14], '^(%S+) (%d+) (%S+)$')
+  local scope, most, action = string.match(limit, '^(%S+) (%d+) (%S+)$')
   local reply = apply_limit(scope, tonumber(most), action)
   if reply then return reply end
 end
@@ -123,7 +133,7 @@ local function acting_of_many(from, live_sessions)
   for k, entry in ipairs(newest) do sids[#newest - k + 1] = string.sub(entry, -ID) end
   local found = {}
   for _, session in ipairs(live_sessions(partition, table.concat(sids), now)) do
-    if session.sid ~= ARGV[10] and actor_of(session.record) then found[#found + 1] = session end
+    if session.sid ~= replaces and actor_of(session.record) then found[#found + 1] = session end
   end
   return found
 end
@@ -145,7 +155,7 @@ elseif not sids then
     for k, entry in ipairs(oldest) do oldest[k], lost[string.sub(entry, -ID)] = string.sub(entry, -ID), entry end
     for _, session in ipairs(live_sessions(partition, table.concat(oldest), now)) do
       lost[session.sid] = nil
-      if session.sid ~= ARGV[10] and not actor_of(session.record) then listed[#listed + 1] = session end
+      if session.sid ~= replaces and not actor_of(session.record) then listed[#listed + 1] = session end
     end
     local removed = 0
     for _, entry in pairs(lost) do removed = removed + redis.call('ZREM', many, entry) end
@@ -162,8 +172,8 @@ if created > tonumber(found[1] or 0) then redis.call('SET', partition .. 'n', cr
 
 local replaced = ''
 if old then
-  replaced = close(partition, { ARGV[10] }, 'replaced', now, marker_life, ARGV[12], subject_of(old))[1]
-  unindex(partition, ARGV[10], old)
+  replaced = close(partition, { replaces }, 'replaced', now, marker_life, ended_note, subject_of(old))[1]
+  unindex(partition, replaces, old)
   if sids then sids = redis.call('HGET', index, subject) or '' end
 end
 
@@ -187,16 +197,16 @@ elseif sids then
 end
 local reply = reply_evicted({ '', replaced, new })
 
-local idle, life = tonumber(ARGV[5]), tonumber(ARGV[6])
-local record = struct.pack(HEAD, ARGV[11], 0, 0, 0, ARGV[3], ARGV[4], 0, 0, 0, created, idle, life) .. ARGV[7]
+local idle, life = tonumber(idle_timeout), tonumber(absolute_lifetime)
+local record = struct.pack(HEAD, version, 0, 0, 0, child1, child2, 0, 0, 0, created, idle, life) .. body
 local entry = entry_of(record, sid)
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', created + math.min(idle, life) + slack(idle))
-if ARGV[15] ~= '' then
-  local claimed_until = string.format('%.0f', now + ARGV[15])
+if claim_life ~= '' then
+  local claimed_until = string.format('%.0f', now + claim_life)
   redis.call('SET', partition .. 't' .. sid, claimed_until, 'PXAT', claimed_until + shift)
 end
-if ARGV[13] ~= '' then
-  local note = new == '' and ARGV[13] or string.sub(ARGV[13], 1, -2) .. ',"d":1}'
+if created_note ~= '' then
+  local note = new == '' and created_note or string.sub(created_note, 1, -2) .. ',"d":1}'
   redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', note, subject }, '\n'))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
 end
@@ -222,8 +232,8 @@ else
 end
 
 -- Adds the session to those of its login, and removes those that have expired without a trace.
-for at = 1, #ARGV[16], UPSTREAM do
-  local login = partition .. 'U' .. string.sub(ARGV[16], at, at + UPSTREAM - 1)
+for at = 1, #logins, UPSTREAM do
+  local login = partition .. 'U' .. string.sub(logins, at, at + UPSTREAM - 1)
   redis.call('ZREMRANGEBYSCORE', login, '-inf', now)
   redis.call('ZADD', login, created + life, sid)
   keep(login)

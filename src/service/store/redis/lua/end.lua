@@ -1,9 +1,7 @@
 #!lua flags=allow-oom
 -- Ends a session.
 -- KEYS  1 partition
--- ARGV  1 sid, 2 reason, 3 how long ended sessions stay marked, ms, 4 the text of the event that is still to be recorded (event-text.ts), or '', 5 the subject, in
---       case the session does not exist, or ''; if a client presents a refresh token: 6 when the token was issued, ms; if the client also
---       proves a key: 7 to 14 the thumbprint of the key, in words of 32 bits
+-- ARGV  the first locals, in this order. Those after the last one that is needed are left out, and nil here.
 -- Returns one of these strings:
 --   'ending'    the session has ended in a logout of its subject, and end_rest.lua has yet to mark and log it; nothing was done
 --   'n' and the names   the session has a key and the client proves none
@@ -11,22 +9,29 @@
 --   'ended' and the names, without a separator: the subject, and in a last line of its own that of the actor
 --   'already'   the session has a marker
 --   'marked'    there was neither a session nor a marker
+local sid, reason,
+  marker_life, -- how long ended sessions stay marked, ms
+  note, -- the text of the due record (event-text.ts), or ''
+  known_subject, -- the subject, in case the session does not exist, or ''
+  issued_at, -- when the refresh token that the client presents was issued, ms
+  proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8 -- the thumbprint of the key that the client proves, in words
+  = unpack(ARGV, 1, ARGC)
 local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
-local partition, sid = KEYS[1], ARGV[1]
+local partition = KEYS[1]
 local record, with = within_lifetimes(partition, sid, now)
 if with == 'subject' then return 'ending' end
 record = not with and record
 if not record and marked(partition, sid, now) then return 'already' end
-if record and #ARGV > 8 and string.byte(record) % 4 > 1 and string.byte(record, -1) >= PROOF then
+if record and issued_at and string.byte(record) % 4 > 1 and string.byte(record, -1) >= PROOF then
   local since, key = struct.unpack('>I6c32', record, #record - 46)
   local _, _, created = expiries(record)
-  if since <= created or tonumber(ARGV[6]) >= since then
-    local proof = #ARGV > 16 and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 7, 14))
+  if since <= created or tonumber(issued_at) >= since then
+    local proof = proof8 and struct.pack('>I4I4I4I4I4I4I4I4', proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)
     if proof ~= key then return (proof and 'k' or 'n') .. names_of(record) end
   end
 end
-local subject = record and subject_of(record) or ARGV[5]
+local subject = record and subject_of(record) or known_subject
 local stored = record or redis.call('GET', partition .. 's' .. sid) -- of a session that has expired
-close(partition, { sid }, ARGV[2], now, tonumber(ARGV[3]), (record or subject ~= '') and ARGV[4] or '', subject)
+close(partition, { sid }, reason, now, tonumber(marker_life), (record or subject ~= '') and note or '', subject)
 if stored then unindex(partition, sid, stored) end
 return record and 'ended' .. names_of(record) or 'marked'

@@ -2,17 +2,23 @@
 -- Ends all sessions of a subject, except one that may be spared. If the subject has many sessions, all of them end in this step, and
 -- end_rest.lua then deletes, marks and logs them.
 -- KEYS  1 partition
--- ARGV  1 subject, 2 reason, 3 how long ended sessions stay marked, ms, 4 the session to spare, or '', 5 the session that must be live, or
---       '', 6 an id of this logout, 7 the text of the due records (event-text.ts), or ''
--- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first, each followed by its actor (`close`); 'begun', if the subject has many sessions. If nothing
--- was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the caller must run the script again; or
--- 'busy', while another logout of many sessions has to be completed first.
+-- ARGV  the first locals, in this order
+-- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first, each followed by its actor (`close`); 'begun', if the
+-- subject has many sessions. If nothing was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the caller
+-- must run the script again; or 'busy', while another logout of many sessions has to be completed first.
+local subject, reason,
+  marker_life, -- how long ended sessions stay marked, ms
+  except, -- the session to spare, or ''
+  actor_sid, -- the session that must be live, or ''
+  id, -- an id of this logout
+  note -- the text of the due records (event-text.ts), or ''
+  = unpack(ARGV, 1, ARGC)
 local MOST_ENDS = 16 -- the most logouts of many sessions that may be under way in a partition
-local partition, subject = KEYS[1], ARGV[1]
+local partition = KEYS[1]
 local horizons = redis.call('GET', partition .. 'h') or ''
-if string.find(horizons, ARGV[6], 1, true) or redis.call('GET', partition .. 'd' .. ARGV[6]) then return { 'begun' } end
-if ARGV[5] ~= '' then
-  local actor = live(partition, ARGV[5], now)
+if string.find(horizons, id, 1, true) or redis.call('GET', partition .. 'd' .. id) then return { 'begun' } end
+if actor_sid ~= '' then
+  local actor = live(partition, actor_sid, now)
   if not actor or subject_of(actor) ~= subject then return { 'actor_ended' } end
 end
 local sids, unfinished = index_of(partition, subject, now)
@@ -28,21 +34,21 @@ if not sids then
   if count >= MOST_ENDS then return { 'busy' } end
   local newest = redis.call('ZREVRANGEBYLEX', many, '+', '-', 'LIMIT', 0, 1)[1]
   local created_until = math.max(now, (struct.unpack('>I6', newest)))
-  local spared = ARGV[4] == '' and string.rep(' ', ID) or ARGV[4]
+  local spared = except == '' and string.rep(' ', ID) or except
   redis.call('SET', partition .. 'h', horizons
-    .. struct.pack(HORIZON, ended_until(partition), created_until, 0, ARGV[6], spared, #ARGV[2], ARGV[2], #ARGV[7], ARGV[7], #subject, subject))
+    .. struct.pack(HORIZON, ended_until(partition), created_until, 0, id, spared, #reason, reason, #note, note, #subject, subject))
   return { 'begun' }
 end
 
 local reply, ended, spared = { 'ended' }, {}, ''
 for from = 1, #sids, ID do
   local sid = string.sub(sids, from, from + ID - 1)
-  if sid == ARGV[4] then
+  if sid == except then
     spared = sid
   elseif live(partition, sid, now) then
     ended[#ended + 1] = sid
   end
 end
-for k, name in ipairs(close(partition, ended, ARGV[2], now, tonumber(ARGV[3]), ARGV[7], subject)) do reply[k + 1] = name end
+for k, name in ipairs(close(partition, ended, reason, now, tonumber(marker_life), note, subject)) do reply[k + 1] = name end
 write_index(partition, subject, spared)
 return reply

@@ -1,13 +1,19 @@
 #!lua flags=allow-oom
 -- Ends a session at the request of another session of the same subject.
 -- KEYS  1 partition of both
--- ARGV  1 actor, 2 target, 3 reason, 4 how long ended sessions stay marked, ms, 5 the text of its due record (event-text.ts), or ''
--- Returns 'ended' and the subject of the target's actor, if it has one; 'actor_ended' if the actor is not live; 'not_found' if the target is not live, or belongs to another subject.
-local partition, target = KEYS[1], ARGV[2]
-local actor = live(partition, ARGV[1], now)
+-- ARGV  the first locals, in this order
+-- Returns 'ended' and the subject of the target's actor, if it has one; 'actor_ended' if the actor is not live; 'not_found' if the target
+-- is not live, or belongs to another subject.
+local actor_sid, sid, -- the session that asks, and the one that ends
+  reason,
+  marker_life, -- how long ended sessions stay marked, ms
+  note -- the text of the due record (event-text.ts), or ''
+  = unpack(ARGV, 1, ARGC)
+local partition = KEYS[1]
+local actor = live(partition, actor_sid, now)
 if not actor then return 'actor_ended' end
-local record = live(partition, target, now)
+local record = live(partition, sid, now)
 if not record or subject_of(record) ~= subject_of(actor) then return 'not_found' end
-close(partition, { target }, ARGV[3], now, tonumber(ARGV[4]), ARGV[5], subject_of(record))
-unindex(partition, target, record)
+close(partition, { sid }, reason, now, tonumber(marker_life), note, subject_of(record))
+unindex(partition, sid, record)
 return 'ended' .. (actor_of(record) or '')

@@ -4,28 +4,35 @@
 -- nothing finds them any more, so ForgetSubject could not remove it. A session that has ended in a
 -- logout of everyone stays until its signal has been appended, because the signal contains data of the record.
 -- KEYS  1 partition
--- ARGV  1 the instance, 2 how long it holds the partition, ms, 3 the entry to begin at, or '', 4 the entry to stop before, or '' for the
---       end, 5 how long ended sessions stay marked, ms, 6 the text of the due records (event-text.ts)
+-- ARGV  the first locals, in this order
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and names (end.lua) of each that has ended.
+local instance,
+  lease, -- how long it holds the partition, ms
+  from_entry, -- the entry to begin at, or ''
+  to_entry, -- the entry to stop before, or '' for the end
+  marker_life, -- how long ended sessions stay marked, ms
+  expired_note -- the text of the due records (event-text.ts)
+  = unpack(ARGV, 1, ARGC)
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
-local partition, lease = KEYS[1], tonumber(ARGV[2])
+local partition = KEYS[1]
+lease, marker_life = tonumber(lease), tonumber(marker_life)
 for command in string.gmatch('SET PEXPIREAT PEXPIRETIME ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
   if not may(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
 end
 
 local owner, held = string.match(redis.call('GET', partition .. 'y') or '', '^(%S+) (%d+)$')
 local left = owner and tonumber(held) - now or 0
-if owner ~= ARGV[1] and left > 0 and left <= lease then return { 'held', string.format('%.0f', left) } end
-if owner ~= ARGV[1] or left < lease / 2 then
-  redis.call('SET', partition .. 'y', ARGV[1] .. ' ' .. string.format('%.0f', now + lease), 'PXAT', now + lease + shift)
+if owner ~= instance and left > 0 and left <= lease then return { 'held', string.format('%.0f', left) } end
+if owner ~= instance or left < lease / 2 then
+  redis.call('SET', partition .. 'y', instance .. ' ' .. string.format('%.0f', now + lease), 'PXAT', now + lease + shift)
 end
 
 -- Reads the chunks of this part. The first chunk may begin before the part, since chunks are joined. If the part has no end, the last
 -- chunk is left for a later run, since sessions are still added to it.
-local order, open = partition .. 'o', ARGV[4] == ''
-local first = redis.call('ZREVRANGEBYLEX', order, '[' .. ARGV[3] .. '\255', '-', 'LIMIT', 0, 1)[1]
-local from, to = first and ARGV[3] ~= '' and '[' .. first or '-', open and '+' or '(' .. ARGV[4]
+local order, open = partition .. 'o', to_entry == ''
+local first = redis.call('ZREVRANGEBYLEX', order, '[' .. from_entry .. '\255', '-', 'LIMIT', 0, 1)[1]
+local from, to = first and from_entry ~= '' and '[' .. first or '-', open and '+' or '(' .. to_entry
 local chunks = redis.call('ZRANGEBYLEX', order, from, to, 'LIMIT', 0, CHUNKS + 1)
 local rest = ''
 if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remove(chunks), 1, ENTRY) end
@@ -33,7 +40,6 @@ if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remov
 local reply, least, gone, due, logged, sids = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
 local ended_all, states, ends = ended_until(partition), redis.call('MGET', partition .. 'h', partition .. 'j', partition .. 'g', partition .. 'A'), {}
 local horizons, unsignalled, switch, attached = unpack(states)
-local marker_life = tonumber(ARGV[5])
 local _, _, complete = event_functions()
 
 local function look(entry, record)
@@ -64,7 +70,7 @@ local function look(entry, record)
     if switch then ends[#ends + 1] = { sid, 'expired', record, subject } end
     logged[#logged + 1] = sid .. ' ' .. now .. ' ' .. now + marker_life .. ' expired'
     local actor = record and actor_of(record)
-    local note = actor and '{"x":' .. cjson.encode(actor) .. '}' or ARGV[6]
+    local note = actor and '{"x":' .. cjson.encode(actor) .. '}' or expired_note
     due[#due + 1], due[#due + 2] = sid, table.concat({ now, now, 'expired', note, subject }, '\n')
     reply[#reply + 1], reply[#reply + 2] = sid, subject .. '\n' .. (actor or '')
     sids[#sids + 1] = sid

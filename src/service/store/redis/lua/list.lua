@@ -1,11 +1,15 @@
 #!lua flags=allow-oom
 -- Lists the live sessions of a subject.
 -- KEYS  1 partition
--- ARGV  1 subject, 2 an entry of the order of creation: sessions before it are returned, 3 how many sessions to examine
+-- ARGV  the first locals, in this order
 -- Returns, for a subject with few sessions, 'few', sid, record, sid, record, …: all of them, oldest first. For a subject with many it
 -- returns 'many', entry, record, entry, record, …, newest first, with '' for the record of a session that is not live. It returns only
 -- 'again' if the caller must run the script again.
-local partition, subject = KEYS[1], ARGV[1]
+local subject,
+  before, -- an entry of the order of creation: sessions before it are returned
+  count -- how many sessions to examine
+  = unpack(ARGV, 1, ARGC)
+local partition = KEYS[1]
 local sids, unfinished = index_of(partition, subject, now)
 if unfinished then return { 'again' } end
 local found = { sids and 'few' or 'many' }
@@ -18,7 +22,7 @@ if sids then
   return found
 end
 local many, expired = partition .. 'i' .. subject, {}
-local entries = redis.call('ZREVRANGEBYLEX', many, '(' .. ARGV[2], '-', 'LIMIT', 0, math.min(tonumber(ARGV[3]), MOST))
+local entries = redis.call('ZREVRANGEBYLEX', many, '(' .. before, '-', 'LIMIT', 0, math.min(tonumber(count), MOST))
 for _, entry in ipairs(entries) do
   local record, ended = within_lifetimes(partition, string.sub(entry, -ID), now)
   if not record then expired[#expired + 1] = entry end

@@ -47,7 +47,7 @@ local function note_creation(sid, subject, note)
 end
 
 if keep == 0 and redis.call('HGET', partition .. 'C', '*') then redis.call('HSET', partition .. 'C', '*', 0) end
-for at = 3, #ARGV - 7, 5 do
+for at = 3, ARGC, 5 do
   local due, sid, subject, text, note = unpack(ARGV, at, at + 4)
   if (due == '' or redis.call('HDEL', partition .. 'r', due) == 1) and keep > 0 then
     local is_noted = note ~= '' and note_creation(sid, subject, note)

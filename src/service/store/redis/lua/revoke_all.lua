@@ -1,20 +1,25 @@
 #!lua flags=allow-oom
 -- Ends every session of a partition that was created up to a time.
 -- KEYS  1 partition
--- ARGV  1 that time, ms, 2 how long ended sessions stay marked, ms, 3 the text of the due record (event-text.ts), or '', 4 its key
+-- ARGV  the first locals, in this order
 -- Returns 'ended'
+local revoked_until, -- that time, ms
+  marker_life, -- how long ended sessions stay marked, ms
+  note, -- the text of the due record (event-text.ts), or ''
+  due_key -- its key
+  = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
-local marker_life = tonumber(ARGV[2])
+marker_life = tonumber(marker_life)
 local ended_before = ended_until(partition)
-local created_until = string.format('%.0f', math.max(tonumber(ARGV[1]), ended_before))
+local created_until = string.format('%.0f', math.max(tonumber(revoked_until), ended_before))
 if redis.call('GET', partition .. 'g') then
   local after, from = string.match(redis.call('GET', partition .. 'j') or '', '^(%d+) %d+ %d+ (.*)$')
   local times = string.format('%s %s %.0f ', after or string.format('%.0f', ended_before), created_until, now)
   redis.call('SET', partition .. 'j', times .. (from or ''))
 end
 redis.call('SET', partition .. 'e', created_until)
-if ARGV[3] ~= '' then
-  redis.call('HSET', partition .. 'r', ARGV[4], table.concat({ now, now, 'revoked_all', ARGV[3], '' }, '\n'))
+if note ~= '' then
+  redis.call('HSET', partition .. 'r', due_key, table.concat({ now, now, 'revoked_all', note, '' }, '\n'))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
 end
 local attached = redis.call('GET', partition .. 'A')

@@ -2,12 +2,7 @@
 -- Rotates the stored state of a session for one presented token, by the rules of src/service/session/rotation/rotation.ts. Before that, it
 -- checks the conditions of src/service/session/devices/binding.ts.
 -- KEYS  1 partition
--- ARGV  1 sid; the token: 2 generation, 3 4 nonce, 5 issued at; 6 7 a fresh nonce; 8 reuse interval, ms; 9 how long ended sessions stay
---       marked, ms, and after a blank what the session keeps of this request (JSON), if it keeps any; 10 the life of a device cookie, ms;
---       11 whether the browser could not renew that cookie (0, 1), or 2 if the token came in the body of a request and not in a cookie;
---       with a device cookie: 12 when it was issued, ms, 13 to 16 the first words of its
---       thumbprint; with a proof of a key: 12 to 16 are zero if there is no device cookie, 17 to 24 the thumbprint of that key, in words,
---       and 25 the client that presents it at the token endpoint. Arguments of absent parts are left out.
+-- ARGV  the first locals, in this order. Those after the last one that is needed are left out, and nil here.
 -- Returns one string. These letters are followed by the time (I6) and the session's record:
 --   p repeat, r rotate, h heal, v recover; in upper case if the request had a fresh device cookie or a proof of the session's key,
 --   and preceded by b if this request has bound the key
@@ -16,12 +11,23 @@
 --   n a proof of the session's key is missing, k the proof is of another key: the session is unchanged
 -- These letters stand alone: m revoked, u unknown, i idle, e expired, t the token may not be presented in this way, w the proof would be
 --   the session's first, but the client is not that of the session
+local sid,
+  generation, nonce1, nonce2, issued_at, -- the presented refresh token
+  fresh1, fresh2, -- the nonce of the token that may follow it
+  reuse_interval, -- ms
+  marker_life_and_seen, -- how long ended sessions stay marked, ms; after a blank what the session keeps of this request (JSON), if any
+  device_life, -- how long a device cookie lives, ms
+  way, -- '0'; '1' if the browser could not renew that cookie; '2' if the token came in the body of a request and not in a cookie
+  device_issued_at, device1, device2, device3, device4, -- the device cookie: ms, the first words of its thumbprint; zeros if there is none
+  proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8, -- the thumbprint of the proven key, in words
+  client -- the client that presents the token at the token endpoint
+  = unpack(ARGV, 1, ARGC)
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
 local BOUND = 2 -- the bit in the kind of a key that says that the key has been used
 local LAST_SEEN = 4 -- the first byte of the block that says who refreshed the session last
-local DIGITS = 10 -- the most that the number in argument 9 has
+local DIGITS = 10 -- the most that the number in `marker_life_and_seen` has
 local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
-local partition, sid = KEYS[1], ARGV[1]
+local partition = KEYS[1]
 local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
 local record, horizons = found[1], found[3]
@@ -40,37 +46,35 @@ if horizons then
   if ends_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
 end
 
-local G, N1, N2, I = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local R = tonumber(ARGV[8])
+local G, N1, N2, I, R = tonumber(generation), tonumber(nonce1), tonumber(nonce2), tonumber(issued_at), tonumber(reuse_interval)
 local function within(time, limit) return math.abs(now - time) <= limit end
 
 local proven, first_use, two_holders, held, unbound = false, false, false, false, nil
-if version > 1 or #ARGV > 26 then
-  local max_age = #ARGV > 12 and tonumber(ARGV[10]) or math.huge
-  local way = #ARGV > 13 and ARGV[11] or '0'
+if version > 1 or proof8 then
+  local max_age = device_life and tonumber(device_life) or math.huge
   local skipped, only = way == '1', math.floor(version / 8)
   if only > 0 and (only == 2) ~= (way == '2') then return 't' end
   local since, length, kind = 0, 0, 0
   if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
-  local proof = #ARGV > 26 and struct.pack('>I4I4I4I4I4I4I4I4', unpack(ARGV, 17, 24))
+  local proof = proof8 and struct.pack('>I4I4I4I4I4I4I4I4', proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)
   local holds = proof and length > 0 and string.sub(record, -41, -10) == proof
   if length == 0 and way == '2' and version % 8 < 4 then unbound = proof end
-  if unbound and #ARGV > 27 then
+  if unbound and client then
     local _, size, at = struct.unpack('>I2c0B', record, BODY)
-    local client = size == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + size - 1)
-    if client ~= ARGV[25] then return 'w' end
+    local own = size == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + size - 1)
+    if client ~= own then return 'w' end
   end
   local matches = false
-  if length > 0 and #ARGV > 18 then
+  if length > 0 and device4 then
     local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record - 40)
-    matches = w1 == tonumber(ARGV[13]) and w2 == tonumber(ARGV[14]) and w3 == tonumber(ARGV[15]) and w4 == tonumber(ARGV[16])
+    matches = w1 == tonumber(device1) and w2 == tonumber(device2) and w3 == tonumber(device3) and w4 == tonumber(device4)
   end
   if kind >= PROOF and not holds then
     local bound = struct.unpack('>I6', record, #record - 46)
     two_holders = bound > created and I < bound and not within(bound, 2 * R)
     if not two_holders then return (proof and 'k' or 'n') .. struct.pack('>I6', now) .. record end
   elseif holds or matches then
-    proven = holds or within(tonumber(ARGV[12]), max_age)
+    proven = holds or within(tonumber(device_issued_at), max_age)
     if not proven then return 'd' .. struct.pack('>I6', now) .. record end
     first_use = kind < BOUND
     held = holds and not first_use
@@ -101,17 +105,17 @@ else
   outcome = 'x' -- rule 5 of rotation.ts
 end
 if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
-if outcome ~= 'p' then c1, c2, ct, cs = ARGV[6], ARGV[7], now, now end
+if outcome ~= 'p' then c1, c2, ct, cs = fresh1, fresh2, now, now end
 
 if outcome == 'x' or two_holders then
   local _, _, close, unindex = session_functions()
-  close(partition, { sid }, 'reuse', now, tonumber(string.match(ARGV[9], '^%d+')), two_holders and '{"h":1}' or '{}', subject_of(record))
+  close(partition, { sid }, 'reuse', now, tonumber(string.match(marker_life_and_seen, '^%d+')), two_holders and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
   local body = string.sub(record, BODY)
-  if #ARGV[9] > DIGITS and outcome ~= 'p' then
+  if #marker_life_and_seen > DIGITS and outcome ~= 'p' then
     local at, after = block_function()(record, LAST_SEEN)
-    local seen = string.sub(ARGV[9], string.find(ARGV[9], ' ', 1, true) + 1)
+    local seen = string.sub(marker_life_and_seen, string.find(marker_life_and_seen, ' ', 1, true) + 1)
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
   end
   if unbound and outcome ~= 'p' then -- the session's first proof binds it to the key

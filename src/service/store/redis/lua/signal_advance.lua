@@ -1,29 +1,34 @@
 #!lua flags=allow-oom
 -- Moves the cursor of a subscription forward, and drops the signals that all subscriptions have read.
 -- KEYS  1 partition
--- ARGV  1 the holder of the lease, 2 its fence; for a subscription that is polled, 1 is '' and 2 the present cursor, as "number sid";
---       3 the subscription, 4 the number of the last signal that was read, 5 the id of its session, 6 how many signals were delivered, 7 how many
---       were given up
+-- ARGV  the first locals, in this order
 -- Returns 'moved'; 'lost' if another instance has the lease, the cursor has changed, or there is no such subscription; 'rewound' if the
 -- log has no such signal.
-local partition, id, number = KEYS[1], ARGV[3], tonumber(ARGV[4])
+local holder, -- of the lease, or '' for a subscription that is polled
+  position, -- the fence of the lease; for a subscription that is polled, its present cursor ('<number> <sid>')
+  subscription,
+  number, sid, -- of the last signal that was read
+  delivered, given_up -- how many signals were
+  = unpack(ARGV, 1, ARGC)
+local partition = KEYS[1]
+number = tonumber(number)
 local readers, log = partition .. 'f', partition .. 'z'
 local owner, fence = string.match(redis.call('HGET', readers, '*') or '', '^(%S+) (%d+) ')
-local before = redis.call('HGET', readers, id)
+local before = redis.call('HGET', readers, subscription)
 if not before then return 'lost' end
-if ARGV[1] == '' then
-  if string.match(before, '^%d+ %S+') ~= ARGV[2] then return 'lost' end
-elseif owner ~= ARGV[1] or fence ~= ARGV[2] then
+if holder == '' then
+  if string.match(before, '^%d+ %S+') ~= position then return 'lost' end
+elseif owner ~= holder or fence ~= position then
   return 'lost'
 end
-local at, sid, delivered, dead = string.match(before, '^(%d+) (%S+) (%d+) (%d+)$')
+local at, at_sid, delivered_before, given_up_before = string.match(before, '^(%d+) (%S+) (%d+) (%d+)$')
 if number > tonumber(string.match(redis.call('GET', partition .. 'g') or '', '^%d+ (%d+)') or 0) then return 'rewound' end
 local there = redis.call('ZRANGE', log, number, number, 'BYSCORE')[1]
-if there and ARGV[5] ~= '-' and string.match(there, '^%d+ (%S+) ') ~= ARGV[5] then return 'rewound' end
+if there and sid ~= '-' and string.match(there, '^%d+ (%S+) ') ~= sid then return 'rewound' end
 local before_number = tonumber(at)
-if number > before_number then at, sid = string.format('%.0f', number), ARGV[5] end
-delivered, dead = string.format('%.0f', delivered + ARGV[6]), string.format('%.0f', dead + ARGV[7])
-redis.call('HSET', readers, id, table.concat({ at, sid, delivered, dead }, ' '))
+if number > before_number then at, at_sid = string.format('%.0f', number), sid end
+delivered, given_up = string.format('%.0f', delivered_before + delivered), string.format('%.0f', given_up_before + given_up)
+redis.call('HSET', readers, subscription, table.concat({ at, at_sid, delivered, given_up }, ' '))
 
 -- Dropping signals requires reading the cursors of all subscriptions, so it is done only once in 32 signals.
 if math.floor(number / 32) == math.floor(before_number / 32) then return 'moved' end

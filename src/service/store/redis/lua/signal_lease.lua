@@ -1,9 +1,14 @@
 #!lua flags=allow-oom
 -- Takes, extends or gives back the right to read the signal log of partitions.
 -- KEYS  any partitions of one slot
--- ARGV  1 the holder, 2 for how long, ms, 0 to give it back, 3 for how long signals are kept, ms
+-- ARGV  the first locals, in this order
 -- Returns for each partition the fence, a number that grows with each new holder, or '0' if the holder does not have the lease.
-local fences, holder, life = {}, ARGV[1], tonumber(ARGV[2])
+local holder,
+  life, -- for how long, ms; 0 to give it back
+  retention -- for how long signals are kept, ms
+  = unpack(ARGV, 1, ARGC)
+local fences = {}
+life = tonumber(life)
 for k, partition in ipairs(KEYS) do
   local readers, log = partition .. 'f', redis.call('GET', partition .. 'g')
   fences[k] = '0'
@@ -18,7 +23,7 @@ for k, partition in ipairs(KEYS) do
       fences[k] = life > 0 and fence or '0'
     end
     local keep, rest = string.match(log, '^(%d+)( .*)$')
-    if keep ~= ARGV[3] then redis.call('SET', partition .. 'g', ARGV[3] .. rest) end
+    if keep ~= retention then redis.call('SET', partition .. 'g', retention .. rest) end
   end
 end
 return fences

@@ -2,32 +2,36 @@
 -- Adds a subscription to the readers of partitions, at the present end of their signal logs ('add'), moves it to that end ('restart'),
 -- or removes it. Signals are logged only while there are readers, and those of creations only while one wants them.
 -- KEYS  any partitions of one slot
--- ARGV  1 'add', 'restart' or 'remove', 2 the subscription, 3 for how long signals are kept, ms, 4 what 'add' wants beside endings, each
---       after a blank, or ''
+-- ARGV  the first locals, in this order
 -- Returns a list of 'done'
-local function line_of(notices) return '\n' .. ARGV[2] .. notices .. '\n' end
+local verb, -- 'add', 'restart' or 'remove'
+  subscription,
+  retention, -- for how long signals are kept, ms
+  wanted_notices -- what 'add' wants beside endings, each after a blank, or ''
+  = unpack(ARGV, 1, ARGC)
+local line = '\n' .. subscription .. wanted_notices .. '\n'
 for _, partition in ipairs(KEYS) do
   local readers, switch, notices = partition .. 'f', partition .. 'g', partition .. 'p'
   -- In a cluster every second key names no partition (link.ts).
   if string.sub(partition, -1) ~= '}' then
     -- there is nothing to do for a key without a partition
-  elseif ARGV[1] == 'add' then
+  elseif verb == 'add' then
     local log = redis.call('GET', switch)
-    if not log then redis.call('SET', switch, ARGV[3] .. ' 0 -') end
-    if not redis.call('HGET', readers, ARGV[2]) then
-      redis.call('HSET', readers, ARGV[2], (log and string.match(log, '^%d+ (.*)$') or '0 -') .. ' 0 0')
+    if not log then redis.call('SET', switch, retention .. ' 0 -') end
+    if not redis.call('HGET', readers, subscription) then
+      redis.call('HSET', readers, subscription, (log and string.match(log, '^%d+ (.*)$') or '0 -') .. ' 0 0')
     end
-    local wanted = ARGV[4] ~= '' and (redis.call('GET', notices) or '')
-    if wanted and not string.find(wanted, line_of(ARGV[4]), 1, true) then redis.call('SET', notices, wanted .. line_of(ARGV[4])) end
-  elseif ARGV[1] == 'restart' then
-    local log, before = redis.call('GET', switch), redis.call('HGET', readers, ARGV[2])
+    local wanted = wanted_notices ~= '' and (redis.call('GET', notices) or '')
+    if wanted and not string.find(wanted, line, 1, true) then redis.call('SET', notices, wanted .. line) end
+  elseif verb == 'restart' then
+    local log, before = redis.call('GET', switch), redis.call('HGET', readers, subscription)
     if log and before then
-      redis.call('HSET', readers, ARGV[2], string.match(log, '^%d+ (.*)$') .. string.match(before, ' %d+ %d+$'))
+      redis.call('HSET', readers, subscription, string.match(log, '^%d+ (.*)$') .. string.match(before, ' %d+ %d+$'))
     end
   else
-    redis.call('HDEL', readers, ARGV[2])
+    redis.call('HDEL', readers, subscription)
     local wanted = redis.call('GET', notices)
-    local rest = wanted and string.gsub(wanted, '\n' .. ARGV[2] .. ' [^\n]*\n', '')
+    local rest = wanted and string.gsub(wanted, '\n' .. subscription .. ' [^\n]*\n', '')
     if rest == '' then redis.call('DEL', notices) elseif rest and rest ~= wanted then redis.call('SET', notices, rest) end
     local left = redis.call('HRANDFIELD', readers, 2)
     if #left == 0 or (#left == 1 and left[1] == '*') then

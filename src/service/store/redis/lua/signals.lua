@@ -1,12 +1,16 @@
 #!lua flags=allow-oom
 -- Returns signals of a partition. Before that, it appends some of the signals of a logout of everyone that are not appended yet.
 -- KEYS  1 partition
--- ARGV  1 the number of the last signal before them, 2 its sid, or '-', 3 the most to return
+-- ARGV  the first locals, in this order
 -- Returns 'rewound' if the log has another signal with that number, or has never reached it; 'behind' and the number of the oldest
 -- signal in the log (of the next one, if the log is empty), if signals after the last one were dropped; otherwise 'more' or 'end' and
 -- the signals; after a signal whose time begins with 0, in a line of its own, the actor (partition.lua).
+local after, sid, -- the number of the last signal before them, and its session or '-'
+  most -- how many to return at most
+  = unpack(ARGV, 1, ARGC)
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
-local partition, after, sid, most = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local partition = KEYS[1]
+after, most = tonumber(after), tonumber(most)
 local log = partition .. 'z'
 
 -- Appends the signals of sessions that ended in a logout of everyone, in order of creation.

@@ -2,11 +2,16 @@
 -- Returns the signals of a subject among some signals of a partition, or removes the subject from those of sessions that are not live. A
 -- reader of the log that still has a changed signal in its memory loses its lease, and reads the signal again.
 -- KEYS  1 partition
--- ARGV  1 subject, 2 the number of the last signal before them, 3 the most to return, 4 'read' or 'forget'
+-- ARGV  the first locals, in this order
 -- Returns the number of the last signal that was examined, or '' if no more follow; then signal (with_actor), subscriptions that have not
 -- read it yet (their ids, with spaces between), signal, subscriptions, …
+local subject,
+  after, -- the number of the last signal before them
+  most, -- how many to return at most
+  verb -- 'read' or 'forget'
+  = unpack(ARGV, 1, ARGC)
 local EXAMINED = 256 -- the number of signals that one run examines, in about 0.3 ms
-local partition, subject, most = KEYS[1], ARGV[1], tonumber(ARGV[3])
+local partition = KEYS[1]
 local log, readers = partition .. 'z', partition .. 'f'
 local cursors = redis.call('HRANDFIELD', readers, 1000, 'WITHVALUES')
 local found, last, is_waiting = { '' }, '', false
@@ -20,24 +25,24 @@ local function waiting_for(number)
   return table.concat(ids, ' ')
 end
 
-local signals = redis.call('ZRANGE', log, '(' .. ARGV[2], '+inf', 'BYSCORE', 'LIMIT', 0, EXAMINED)
+local signals = redis.call('ZRANGE', log, '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, EXAMINED)
 for _, signal in ipairs(signals) do
   local head, number, sid, length = string.match(signal, '^((%d+) (%S+) %d+ %S+ (%d+) )')
   local client_end = #head + tonumber(length)
   last = number
-  if string.sub(signal, client_end + 1) == subject and (ARGV[4] == 'read' or not live(partition, sid, now)) then
+  if string.sub(signal, client_end + 1) == subject and (verb == 'read' or not live(partition, sid, now)) then
     local waits = waiting_for(tonumber(number))
     found[#found + 1], found[#found + 2] = with_actor(partition, signal), waits
-    if ARGV[4] == 'forget' then
+    if verb == 'forget' then
       is_waiting = is_waiting or waits ~= ''
       -- The new one is added before the old one is removed, because Redis deletes a key that is empty for a moment, and its expiry with it.
       redis.call('ZADD', log, number, string.sub(signal, 1, client_end))
       redis.call('ZREM', log, signal)
     end
   end
-  if #found > 2 * most then break end
+  if #found > 2 * tonumber(most) then break end
 end
-if #signals == EXAMINED or #found > 2 * most then found[1] = last end
+if #signals == EXAMINED or #found > 2 * tonumber(most) then found[1] = last end
 local owner, fence, held = string.match(is_waiting and redis.call('HGET', readers, '*') or '', '^(%S+) (%d+) (%d+)$')
 if owner then redis.call('HSET', readers, '*', owner .. ' ' .. string.format('%.0f', fence + 1) .. ' ' .. held) end
 return found

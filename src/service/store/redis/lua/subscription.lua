@@ -15,28 +15,34 @@ if verb == 'list' then return redis.call('HRANDFIELD', subscriptions, 1000, 'WIT
 local before = redis.call('HGET', subscriptions, id)
 if verb == 'get' then return before and { id, before, '=' .. id, redis.call('HGET', subscriptions, '=' .. id) } or {} end
 if verb == 'create' then
-  if before then return before == ARGV[3] and 'done' or 'there' end
-  if #redis.call('HRANDFIELD', subscriptions, 1000) >= 2 * tonumber(ARGV[5]) then return 'full' end
-  redis.call('HSET', subscriptions, id, ARGV[3], '=' .. id, ARGV[4] .. '\nactive\n\n0\n\n')
+  local definition, created_at, most = unpack(ARGV, 3, ARGC)
+  if before then return before == definition and 'done' or 'there' end
+  if #redis.call('HRANDFIELD', subscriptions, 1000) >= 2 * tonumber(most) then return 'full' end
+  redis.call('HSET', subscriptions, id, definition, '=' .. id, created_at .. '\nactive\n\n0\n\n')
   return 'done'
 end
 if not before then return 'missing' end
 local created, state, reason, failures, failed, time =
   string.match(redis.call('HGET', subscriptions, '=' .. id), '^(.*)\n(.*)\n(.*)\n(.*)\n(.*)\n(.*)$')
 if verb == 'define' then
-  if before ~= ARGV[4] then return 'changed' end
-  redis.call('HSET', subscriptions, id, ARGV[3])
+  local definition, expected = unpack(ARGV, 3, ARGC)
+  if before ~= expected then return 'changed' end
+  redis.call('HSET', subscriptions, id, definition)
 elseif verb == 'delete' then
   redis.call('HDEL', subscriptions, id, '=' .. id)
 else
   if verb == 'state' then
-    if ARGV[5] ~= '' and (ARGV[5] ~= state or ARGV[6] ~= reason) then return 'changed' end
-    state, reason = ARGV[3], ARGV[4]
+    local new_state, new_reason, expected_state, expected_reason = unpack(ARGV, 3, ARGC)
+    if expected_state ~= '' and (expected_state ~= state or expected_reason ~= reason) then return 'changed' end
+    state, reason = new_state, new_reason
     if state == 'active' then failures = '0' end
-  elseif ARGV[3] == '' then
-    failures = '0'
   else
-    failures, failed, time = string.format('%.0f', failures + 1), ARGV[3], ARGV[4]
+    local failure, failed_at = unpack(ARGV, 3, ARGC)
+    if failure == '' then
+      failures = '0'
+    else
+      failures, failed, time = string.format('%.0f', failures + 1), failure, failed_at
+    end
   end
   redis.call('HSET', subscriptions, '=' .. id, table.concat({ created, state, reason, failures, failed, time }, '\n'))
 end

@@ -4,16 +4,18 @@
 -- monotonic clock. If the machine of an instance was suspended, that instance reports a step, too. Such a report is ignored if another
 -- instance has run this script during the suspension.
 -- KEYS  1 partition
--- ARGV  1 2 the earliest and the latest time, by the node's clock, at which the instance expects the script to run, ms; 3 the shift with
---       which the store's time continues evenly, if the instance has detected a step, or ''
+-- ARGV  the first locals, in this order
 -- Returns the time of the node's clock, the shift, and 1 if the script ran within the expected time, otherwise 0.
+local earliest, latest, -- the times, by the node's clock, between which the instance expects the script to run, ms
+  even_shift -- the shift with which the store's time continues evenly, if the instance has detected a step, or ''
+  = unpack(ARGV)
 local SLACK = 250 -- the greatest difference of two reports about the same step, ms
 local now, key = clock(), KEYS[1] .. 'c'
 local shift, seen = string.match(redis.call('GET', key) or '0 0', '^(%S+) (%S+)$')
 shift, seen = tonumber(shift), tonumber(seen)
-local expected = now >= tonumber(ARGV[1]) and now <= tonumber(ARGV[2])
+local expected = now >= tonumber(earliest) and now <= tonumber(latest)
 if expected then
-  local step = (tonumber(ARGV[3]) or shift) - shift
+  local step = (tonumber(even_shift) or shift) - shift
   if step < -SLACK or (step > SLACK and seen <= now - step + SLACK) then shift = shift + step end
   redis.call('SET', key, string.format('%.0f %.0f', shift, now))
 end
