@@ -93,11 +93,22 @@ test("after closing nothing is looked for", async () => {
   expect(calls()).toBe(1);
 });
 
+test("a look that is under way ends before closing does, and no further one follows", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { attached, events, calls } = open([A], [B]);
+  void attached.look();
+  await attached.close();
+  expect(events).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(calls()).toBe(1);
+});
+
 const { sid: _, createdAt, lastRefreshedAt, idleExpiresAt, absoluteExpiresAt, ...WANTED } = sessionOf();
 const OWN = sidOf("o");
 
 /** Creates a session for an actor. @param outcomes what the store returns, where it is not what it returns for a session that is attached */
-async function creating(outcomes: Partial<SessionStore> = {}, more: Partial<Actor> = {}) {
+async function creating(outcomes: Partial<SessionStore> = {}, more: object = {}) {
   const port = script({
     find: findOf(sessionOf({ sid: OWN, subject: "support" })),
     create: async (session) => ({
@@ -133,6 +144,37 @@ test.each(["ended", "full"] as const)(
   },
 );
 
+test("a session that cannot be attached and has ended by then is not recorded again", async () => {
+  const { result, kinds } = await creating({
+    attach: async () => ({ ok: false, reason: "ended" }),
+    end: async () => ({ ok: false, reason: "already_ended" }),
+  });
+  expect([result, kinds]).toEqual([{ ok: false, reason: "ended" }, ["session_created"]]);
+});
+
+test("sessions that an actor uses are counted apart from those of the subject, and have a limit of their own", async () => {
+  const { stepsOf } = await creating();
+  expect(stepsOf("create").map(([, , max]) => max)).toEqual([8]);
+});
+
+test.each<[string, object, readonly string[]]>([
+  ["does not end with the actor's session is not attached", { endsWithSession: undefined }, ["find", "create"]],
+  ["names no session of its actor is created without looking for one", { sessionId: undefined }, ["create"]],
+])("a session that %s", async (_name, more, steps) => {
+  const { result, asked } = await creating({}, more);
+  expect([result.ok, asked]).toEqual([true, steps]);
+});
+
+test("a session over the limit of its actor is not attached", async () => {
+  const port = script({ find: findOf(sessionOf({ sid: OWN, subject: "support" })) });
+  const tokens = { refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
+  const deps = { ...port, ...tokens, maxSessionsPerSubject: 5, createLimit: limitOf(7_000) };
+  const actor: Actor = { subject: "support", sessionId: OWN, endsWithSession: true };
+  const result = await createForActor(deps, { ...WANTED, actor }, REQUESTER);
+  expect(result).toEqual({ ok: false, reason: "rate_limited", limit: "create", retryAfterMs: 7_000 });
+  expect(deps.createLimit.counted).toEqual(["support"]);
+});
+
 test.each<[string, SessionStore["find"], object]>([
   ["that is not live", findOf(), { ok: false, reason: "ended" }],
   ["of somebody else", findOf(sessionOf({ sid: OWN, subject: "bob" })), { ok: false, reason: "ended" }],
@@ -143,7 +185,7 @@ test.each<[string, SessionStore["find"], object]>([
   ],
 ])("with a session of the actor %s nothing is created", async (_name, find, expected) => {
   for (const more of [{}, { endsWithSession: undefined }]) {
-    const { result, asked } = await creating({ find }, more as Partial<Actor>);
+    const { result, asked } = await creating({ find }, more);
     expect([result, asked]).toEqual([expected, ["find"]]);
   }
 });

@@ -39,7 +39,7 @@ test("a new session has an access token, and the first refresh token with the no
   expect(JSON.parse(result.refreshToken)).toEqual({ sid: SID, generation: 1, nonce: FRESH_NONCE, issuedAt: NOW });
   expect(JSON.parse(result.accessToken.token)).toMatchObject({ sid: SID, now: NOW });
   expect(stepsOf("create")).toEqual([[{ ...WANTED, sid: SID }, FRESH_NONCE, 20, undefined, ORIGIN]]);
-  expect(events).toEqual([CREATED]);
+  expect(events).toStrictEqual([CREATED]);
   expect(createLimit.counted).toEqual(["alice"]);
 });
 
@@ -50,6 +50,7 @@ test.each<[string, Partial<CreateOutcome>, typeof PREVIOUS | undefined, readonly
     PREVIOUS,
     [{ event: "session_ended", sid: PREVIOUS, reason: "replaced" }, CREATED],
   ],
+  ["a device that is new", { newDevice: true }, undefined, [{ ...CREATED, newDevice: true }]],
   ["a session to replace that was not live", { replaced: false }, PREVIOUS, [CREATED]],
   [
     "the oldest sessions of a subject that has too many",

@@ -1,6 +1,7 @@
 /** Parts of the store have clocks of their own: a time is converted by the clock of the part that it is from. */
 import { expect, test } from "vitest";
-import { dueLines, keptOf, keptOfDue, requesterOf } from "../../../src/service/session/events/due-lines.ts";
+import { type AuditEvent, UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
+import { dueLines, keptOf, keptOfDue, originOf, requesterOf } from "../../../src/service/session/events/due-lines.ts";
 import type { DueRecord } from "../../../src/service/session/events/events.ts";
 import type { Place } from "../../../src/service/session/model.ts";
 import { wallMs } from "../../../src/service/session/time.ts";
@@ -8,12 +9,17 @@ import { NOW, REQUESTER, SID } from "../../support/session/scripted.ts";
 
 const OF_ALL = 1_000;
 const OF_SESSION = 50_000;
-const shiftMs = (place?: Place) => (place !== undefined && "sid" in place && place.sid === SID ? OF_SESSION : OF_ALL);
+/** Without a place it is that of the store as a whole. */
+function shiftMs(place?: Place): number {
+  if (place === undefined) return OF_ALL;
+  if ("sid" in place && place.sid === SID) return OF_SESSION;
+  throw new Error("no such place");
+}
 const keeping = { clock: () => wallMs(NOW + OF_ALL), shiftMs };
 
 test("the time of a due event is that of its session, and of the end of all that of the store", () => {
   const ended = { key: SID, since: NOW, event: { time: NOW, type: "ended", sid: SID }, ids: {} } as const;
-  expect(keptOfDue(ended, keeping).event).toMatchObject({ time: NOW + OF_SESSION });
+  expect(keptOfDue(ended, keeping).event).toStrictEqual({ time: NOW + OF_SESSION, type: "ended", sid: SID });
   const event = { time: NOW, type: "all_ended", revokedUntil: NOW } as const;
   const at = NOW + OF_ALL;
   expect(keptOfDue({ key: "*", since: NOW, event, ids: {} }, keeping).event).toMatchObject({
@@ -21,7 +27,49 @@ test("the time of a due event is that of its session, and of the end of all that
     revokedUntil: at,
   });
   const audited = { event: "all_sessions_ended", revokedUntil: NOW } as const;
-  expect(keptOf(audited, REQUESTER, keeping)?.event).toMatchObject({ time: at, revokedUntil: at });
+  expect(keptOf(audited, REQUESTER, keeping)).toMatchObject({
+    event: { time: at, revokedUntil: at },
+    dueKey: `*${NOW}`,
+  });
+});
+
+test("an operation notes what is known of its request, and nothing else", () => {
+  const nobody = { address: () => undefined, adminName: undefined };
+  expect(originOf(nobody)).toStrictEqual({});
+  expect(originOf({ ...nobody, adminName: "ops" })).toStrictEqual({ admin: "ops" });
+  const correlation = () => ({ requestId: "r" });
+  expect(originOf({ ...REQUESTER, correlation })).toStrictEqual({ address: "192.0.2.7", requestId: "r" });
+});
+
+test.each([
+  ["session_elevated", "elevated"],
+  ["session_updated", "updated"],
+  ["device_bound", "device_bound"],
+  ["device_unbound", "device_unbound"],
+])("an event %s is kept as %s, with its session and caller alone", (event, type) => {
+  const audited = { event, sid: SID, subject: "alice", methods: ["otp"], contextClass: "gold", version: 1 };
+  const time = NOW + OF_ALL;
+  expect(keptOf(audited as unknown as AuditEvent, REQUESTER, keeping)).toStrictEqual({
+    event: { time, address: "192.0.2.7", type, sid: SID, subject: "alice" },
+  });
+});
+
+test("a creation or an end is kept with what is known of its session", () => {
+  const keptEvent = (event: AuditEvent) => keptOf(event, UNKNOWN_REQUESTER, keeping)?.event;
+  const client = { userAgent: "agent", ipAddress: "", displayName: "" };
+  const created = {
+    event: "session_created",
+    sid: SID,
+    subject: "alice",
+    session: { client, clientId: "web" },
+  } as const;
+  const kept = { time: NOW + OF_ALL, type: "created", sid: SID, subject: "alice", client, clientId: "web" };
+  expect(keptEvent(created)).toStrictEqual(kept);
+  expect(keptEvent({ ...created, newDevice: true })).toStrictEqual({ ...kept, newDevice: true });
+  const ended = { event: "session_ended", sid: SID, reason: "logout" } as const;
+  const keptEnd = { time: NOW + OF_ALL, type: "ended", sid: SID, reason: "logout" };
+  expect(keptEvent(ended)).toStrictEqual(keptEnd);
+  expect(keptEvent({ ...ended, actor: "support" })).toStrictEqual({ ...keptEnd, actor: "support" });
 });
 
 const CLIENT = { userAgent: "", ipAddress: "", displayName: "" };
@@ -41,6 +89,11 @@ test.each<[string, Omit<DueRecord["event"], "time">, readonly object[]]>([
   ],
   ["a creation of which nothing is known", { type: "created", ...NAMES }, []],
   ["an end", { type: "ended", ...NAMES, reason: "logout" }, [{ event: "session_ended", ...NAMES, reason: "logout" }]],
+  [
+    "an end with what its creation had",
+    { type: "ended", ...NAMES, reason: "logout", client: CLIENT },
+    [{ event: "session_ended", ...NAMES, reason: "logout" }],
+  ],
   ["an end of which nothing is known", { type: "ended", ...NAMES }, []],
   ["an end of an unknown session", { type: "ended", reason: "logout" }, []],
   ["another event", { type: "updated", ...NAMES, reason: "logout" }, []],

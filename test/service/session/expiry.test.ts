@@ -68,6 +68,7 @@ test("sessions are looked for every ten seconds, with a pause between two calls 
   replies.push(last);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(replies).toEqual([last]);
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 test("closing stops after the step that is under way", async () => {

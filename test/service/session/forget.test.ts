@@ -46,3 +46,9 @@ test("a failure is passed on, and is not recorded as done", async () => {
   await expect(forgetSubject(port, "alice", REQUESTER)).rejects.toThrow(StoreUnavailable);
   expect(port.stepsOf("audit")).toEqual([]);
 });
+
+test("nothing is removed, or recorded as removed, if the store has ended no session", async () => {
+  const port = script({ endAll: async () => ({ ok: false, reason: "actor_ended" }) });
+  await expect(forgetSubject(port, "alice", REQUESTER)).rejects.toThrow("no actor was named");
+  expect(port.stepsOf("audit")).toEqual([]);
+});

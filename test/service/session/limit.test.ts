@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { type LimitPolicy, limitOf, type SessionLimit, takeExcess } from "../../../src/service/session/admin/limit.ts";
+import {
+  groupOf,
+  LIMIT_WINDOW,
+  type LimitPolicy,
+  limitOf,
+  type SessionLimit,
+  takeExcess,
+  windowOf,
+} from "../../../src/service/session/admin/limit.ts";
 
 const limit = (maxSessions: number): SessionLimit => ({
   scope: "subject",
@@ -37,4 +45,21 @@ test("the least recently used of the oldest sessions ends, and one behind the wi
   expect(takeExcess([...used], 1, 2)).toEqual([{ lastRefreshedAt: 4 }]);
   expect(takeExcess([...used], 2, 2)).toEqual([{ lastRefreshedAt: 4 }, { lastRefreshedAt: 1 }]);
   expect(takeExcess([...used], 2, 1)).toEqual([{ lastRefreshedAt: 5 }, { lastRefreshedAt: 4 }]);
+  expect(takeExcess([...used], 4, 1)).toEqual(used);
+});
+
+test.each([
+  ["subject", "browser", ""],
+  ["client_id", "browser", "web"],
+  ["client_kind", "browser", "browser"],
+  ["client_kind", undefined, ""],
+] as const)("a limit of %s counts a session of kind %s with those of %j", (scope, kind, group) => {
+  expect(groupOf({ clientId: "web", ...(kind && { kind }) }, scope)).toBe(group);
+});
+
+test("of the oldest sessions one is compared if the oldest is to end, and otherwise as many as the window has", () => {
+  const windows = (["end_oldest", "end_least_recently_used", "refuse"] as const).map((whenExceeded) =>
+    windowOf({ ...limit(1), whenExceeded }),
+  );
+  expect(windows).toEqual([1, LIMIT_WINDOW, LIMIT_WINDOW]);
 });

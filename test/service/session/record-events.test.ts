@@ -13,6 +13,7 @@ afterEach(() => void vi.useRealTimers());
 const sid = "A".repeat(23) as SessionId;
 const client = { userAgent: "agent", ipAddress: "::1", displayName: "" };
 const session = { sid, subject: "alice", client, clientId: "web" } as Session;
+const elevated = { event: "session_elevated", sid, subject: "alice", methods: [], contextClass: "" } as const;
 const ended: AuditEvent = { event: "session_ended", sid, subject: "alice", reason: "logout" };
 
 /** How far the wall clock is ahead of the store's time, in ms. */
@@ -74,11 +75,18 @@ test("what happens at about one time is written together, with who caused it; re
       { time: 5, type: "all_ended", revokedUntil: 4 + SHIFT_MS, ...by },
     ],
   ]);
+  // An event that has no due record is told from an equal one by an id.
+  expect(written.flat().map(({ dueKey, id }) => ({ dueKey, id }))).toEqual([
+    { dueKey: `+${sid}` },
+    { id: "id" },
+    { dueKey: sid },
+    { id: "id" },
+    { dueKey: "*4" },
+  ]);
 });
 
 test("events that the store does not take are written later, and beyond a bound they are lost and counted", async () => {
   const { written, lost, store, recorder } = setUp();
-  const elevated = { event: "session_elevated", sid, subject: "alice", methods: [], contextClass: "" } as const;
   store.responds = false;
   for (let at = 0; at < 5_003; at++) recorder.audit(elevated, UNKNOWN_REQUESTER);
   await vi.advanceTimersByTimeAsync(100);
@@ -87,6 +95,77 @@ test("events that the store does not take are written later, and beyond a bound 
   await vi.advanceTimersByTimeAsync(2_000);
   expect(written.flat()).toHaveLength(5_000);
   expect(lost.reduce((sum, count) => sum + count, 0)).toBe(3);
+});
+
+test("events beyond what can wait within one turn are lost and counted one by one", async () => {
+  const { written, lost, recorder } = setUp();
+  for (let at = 0; at < 5_003; at++) recorder.audit(elevated, UNKNOWN_REQUESTER);
+  expect(lost).toEqual([1, 1, 1]);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(written.flat()).toHaveLength(5_000);
+});
+
+test("of the events that come back from the store and those that came meanwhile, the oldest are lost", async () => {
+  const reply = Promise.withResolvers<void>();
+  const lost: number[] = [];
+  const written: string[] = [];
+  let calls = 0;
+  let id = 0;
+  const recorder = new EventRecorder({
+    ...NOTHING_DUE,
+    newId: () => String(id++),
+    lines: () => {},
+    log: {
+      ...NOTHING_DUE.log,
+      async recordEvents(records) {
+        if (calls++ === 0) {
+          await reply.promise;
+          return records.slice(-2);
+        }
+        written.push(...records.map((record) => record.id ?? ""));
+        return [];
+      },
+    },
+    onLost: (count) => lost.push(count),
+  });
+  onTestFinished(() => recorder.close());
+  for (let at = 0; at < 5; at++) recorder.audit(elevated, UNKNOWN_REQUESTER);
+  await vi.advanceTimersByTimeAsync(20);
+  for (let at = 0; at < 4_999; at++) recorder.audit(elevated, UNKNOWN_REQUESTER);
+  reply.resolve();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(lost).toEqual([1]);
+  expect([written.length, written[0], written.at(-1)]).toEqual([5_000, "4", "5003"]);
+});
+
+test("what came while the store was writing is written a moment after it has replied", async () => {
+  const replies: (() => void)[] = [];
+  const recorder = new EventRecorder({
+    ...NOTHING_DUE,
+    lines: () => {},
+    log: { ...NOTHING_DUE.log, recordEvents: () => new Promise((resolve) => replies.push(() => resolve([]))) },
+    onLost: () => {},
+  });
+  recorder.audit(elevated, UNKNOWN_REQUESTER);
+  await vi.advanceTimersByTimeAsync(20);
+  recorder.audit(elevated, UNKNOWN_REQUESTER);
+  replies[0]?.();
+  await vi.advanceTimersByTimeAsync(20);
+  expect(replies).toHaveLength(2);
+  replies[1]?.();
+  await recorder.close();
+});
+
+test("without events nothing is written, and no timer waits to write", async () => {
+  const { written, lost, recorder } = setUp();
+  const timers = vi.getTimerCount();
+  await recorder.flush();
+  expect([written, vi.getTimerCount()]).toEqual([[], timers]);
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  await recorder.flush();
+  expect([written.length, vi.getTimerCount()]).toEqual([1, timers]);
+  await recorder.close();
+  expect([written.length, lost]).toEqual([1, []]);
 });
 
 test("endings beyond what can wait have no line yet: their due records stay, and are found later", async () => {
@@ -146,6 +225,7 @@ test("while the store has not replied nothing else is sent to it, and at the end
   fail(2);
   await closed;
   expect(lost).toEqual([4]);
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 /** Creates a store with an event that is due to be written, and a recorder that writes events. */
@@ -270,3 +350,140 @@ function stop(ms: number): void {
   vi.spyOn(performance, "now").mockImplementation(() => now() + ms);
   onTestFinished(() => void vi.restoreAllMocks());
 }
+
+test.each([
+  ["is no suspension", 5_000, 1],
+  ["leaves the process in doubt", 5_001, 0],
+])("a pause of the process's timers that %s (%i ms)", async (_name, ms, count) => {
+  const { recorder, lines } = withDue();
+  stop(ms);
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  expect(lines).toHaveLength(count);
+});
+
+test("a process that was suspended is in doubt for as long as a step of the store may take, also after its next check", async () => {
+  const { recorder, lines } = withDue();
+  stop(6_000);
+  await vi.advanceTimersByTimeAsync(1_000); // The check that notices the pause. Those after it do not.
+  await vi.advanceTimersByTimeAsync(9_999);
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  expect(lines).toHaveLength(0);
+  await vi.advanceTimersByTimeAsync(1);
+  recorder.audit(ended, UNKNOWN_REQUESTER);
+  expect(lines).toHaveLength(1);
+});
+
+/** Creates a recorder over a store with due records. @param claim whether the recorder is the one that gets a record */
+function takingOver(
+  records: (now: number) => readonly DueRecord[],
+  claim: (record: DueRecord) => boolean = () => true,
+) {
+  const lines: AuditEvent[] = [];
+  const claimed: DueRecord[] = [];
+  const recorder = new EventRecorder({
+    ...NOTHING_DUE,
+    steady: () => performance.now(),
+    lines: (line) => lines.push(line),
+    onLost: () => {},
+    log: {
+      ...NOTHING_DUE.log,
+      async dueRecords() {
+        return [{ part: "all", now: storeMs(performance.now()), records: records(performance.now()) }];
+      },
+      async claimRecord(record) {
+        claimed.push(record);
+        return claim(record);
+      },
+      recordEvents: async () => [],
+    },
+  });
+  onTestFinished(() => recorder.close());
+  return { recorder, lines, claimed };
+}
+const dueOf = (key: string, since: number): DueRecord => ({
+  key,
+  since: storeMs(since),
+  ids: {},
+  event: { ...dueEnding, sid: key as SessionId, reason: "logout" },
+});
+/** How old a due record is when it is taken over: the longest step of the store and 20 s. */
+const OVERDUE_MS = 30_000;
+
+test("a due record is taken over once it is old enough, however long the store was readable before", async () => {
+  const start = performance.now();
+  const since = start + 60_000;
+  const { claimed } = takingOver(
+    () => [dueOf("a", since)],
+    () => false,
+  );
+  await vi.advanceTimersByTimeAsync(60_000 + OVERDUE_MS - 5_000);
+  expect(claimed).toEqual([]);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(claimed).toEqual([dueOf("a", since)]);
+});
+
+test("while the store was readable for too short a time, nothing is asked for", async () => {
+  const { claimed } = takingOver(
+    () => [dueOf("a", 0)],
+    () => false,
+  );
+  // The first look is after five seconds.
+  await vi.advanceTimersByTimeAsync(5_000 + OVERDUE_MS - 5_000);
+  expect(claimed).toEqual([]);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(claimed).toEqual([dueOf("a", 0)]);
+});
+
+test("what another instance has claimed is not recorded", async () => {
+  const { claimed, lines } = takingOver(
+    () => [dueOf("a", 0), dueOf("b", 0)],
+    ({ key }) => key === "b",
+  );
+  await vi.advanceTimersByTimeAsync(5_000 + OVERDUE_MS);
+  expect(claimed.map(({ key }) => key).slice(0, 2)).toEqual(["a", "b"]);
+  expect(new Set(lines.map((line) => "sid" in line && line.sid))).toEqual(new Set(["b"]));
+});
+
+test("one look takes over everything that is due, although the store lists it in parts", async () => {
+  const left = ["a", "b", "c"];
+  const { lines } = takingOver(
+    () => left.slice(0, 1).map((key) => dueOf(key, 0)),
+    () => left.shift() !== undefined,
+  );
+  await vi.advanceTimersByTimeAsync(5_000 + OVERDUE_MS);
+  expect(lines.map((line) => "sid" in line && line.sid)).toEqual(["a", "b", "c"]);
+});
+
+test("a look takes over no more than half of what can wait", async () => {
+  let made = 0;
+  const { lines } = takingOver(() => Array.from({ length: 1_250 }, () => dueOf(String(made++), 0)));
+  await vi.advanceTimersByTimeAsync(5_000 + OVERDUE_MS);
+  expect(lines).toHaveLength(2_500);
+});
+
+test("closing ends a look after the part that is under way", async () => {
+  let made = 0;
+  const { recorder, lines } = takingOver(
+    () => [dueOf(String(made++), 0)],
+    () => {
+      void recorder.close();
+      return true;
+    },
+  );
+  await vi.advanceTimersByTimeAsync(5_000 + OVERDUE_MS);
+  expect(lines).toHaveLength(1);
+});
+
+test.each([
+  ["counts as readable", 10_000, 1],
+  ["does not", 10_001, 0],
+])("a part of the store that was read again after a pause %s (%i ms)", async (_name, ms, count) => {
+  const { claimed } = takingOver(
+    () => [dueOf("a", 0)],
+    () => false,
+  );
+  await vi.advanceTimersByTimeAsync(10_000);
+  stop(ms);
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect(claimed).toHaveLength(count);
+});

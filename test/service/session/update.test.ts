@@ -22,6 +22,20 @@ test("an update is recorded with its version and without its values", async () =
   expect(port.updateLimit.counted).toEqual([SID]);
 });
 
+test("an update names what it replaces", async () => {
+  const outcome = { ok: true, session: sessionOf(), isChanged: true } as const;
+  const port = { ...script({ update: async () => outcome }), updateLimit: limitOf() };
+  await update(port, SID, { audience: "api", refresh: false }, REQUESTER);
+  await update(port, SID, { claims: "{}", audience: "api", refresh: false }, REQUESTER);
+  await update(port, SID, { refresh: true }, REQUESTER);
+  const recorded = { event: "session_updated", sid: SID, subject: "alice", version: 0 };
+  expect(port.stepsOf("audit").flat()).toEqual([
+    { ...recorded, fields: ["audiences"], accessTokens: "keep" },
+    { ...recorded, fields: ["claims", "audiences"], accessTokens: "keep" },
+    { ...recorded, fields: [], accessTokens: "refresh" },
+  ]);
+});
+
 test.each([
   { ok: true, session: UPDATED, isChanged: false } as const,
   { ok: false, reason: "conflict" } as const,

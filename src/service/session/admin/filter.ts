@@ -1,6 +1,6 @@
 /** Decides which sessions a list contains. */
 import type { ClientKind, Session } from "../model.ts";
-import type { StoreMs } from "../time.ts";
+import { type StoreMs, storeMs } from "../time.ts";
 
 /** A session matches if it meets every condition that is given. */
 export type SessionFilter = {
@@ -17,6 +17,10 @@ export type SessionFilter = {
   readonly createdBefore?: StoreMs;
 };
 
+/** No session was created before or after these times. */
+const EARLIEST = storeMs(0);
+const LATEST = storeMs(Number.POSITIVE_INFINITY);
+
 export const EVERY_SESSION: SessionFilter = {};
 
 /** Returns whether the filter has conditions other than times. Few sessions may match such a filter. */
@@ -25,13 +29,13 @@ export function isSelective({ subjectPrefix, clientId, kind, device, ipAddress }
 }
 
 export function matches(session: Session, filter: SessionFilter): boolean {
-  const { subjectPrefix = "", clientId, kind, device, ipAddress, createdFrom, createdBefore } = filter;
+  const { subjectPrefix = "", clientId, kind, device, ipAddress } = filter;
+  const { createdFrom = EARLIEST, createdBefore = LATEST } = filter;
   if (!session.subject.startsWith(subjectPrefix)) return false;
   if (clientId !== undefined && session.clientId !== clientId) return false;
   if (kind !== undefined && session.kind !== kind) return false;
   if (ipAddress !== undefined && !isAddress(session.client.ipAddress, ipAddress)) return false;
-  if (createdFrom !== undefined && session.createdAt < createdFrom) return false;
-  if (createdBefore !== undefined && session.createdAt >= createdBefore) return false;
+  if (session.createdAt < createdFrom || session.createdAt >= createdBefore) return false;
   return device === undefined || isDevice(session, device.toLowerCase());
 }
 
