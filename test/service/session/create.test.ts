@@ -50,6 +50,12 @@ test.each<[string, Partial<CreateOutcome>, typeof PREVIOUS | undefined, readonly
     PREVIOUS,
     [{ event: "session_ended", sid: PREVIOUS, reason: "replaced" }, CREATED],
   ],
+  [
+    "a session that somebody uses in place of its subject",
+    { session: sessionOf({ actor: { subject: "support" } }) },
+    undefined,
+    [{ ...CREATED, actor: "support", session: sessionOf({ actor: { subject: "support" } }) }],
+  ],
   ["a device that is new", { newDevice: true }, undefined, [{ ...CREATED, newDevice: true }]],
   ["a session to replace that was not live", { replaced: false }, PREVIOUS, [CREATED]],
   [

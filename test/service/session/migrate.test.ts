@@ -1,13 +1,13 @@
 /** Which old sessions lead to a session, and when, by the store's clock. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionLimit } from "../../../src/service/session/admin/limit.ts";
-import type { AuditEvent } from "../../../src/service/session/audit.ts";
+import { type AuditEvent, type Requester, UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
 import { type Migrated, migrate } from "../../../src/service/session/migration/migrate.ts";
 import type { RefreshToken } from "../../../src/service/session/ports.ts";
 import { wallMs } from "../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../src/service/signals/ports.ts";
 import { sessionIdFrom } from "../../../src/service/tokens/random.ts";
-import { limitOf } from "../../support/session/scripted.ts";
+import { limitOf, REQUESTER } from "../../support/session/scripted.ts";
 import { type Backend, embeddedBackend } from "../../support/store/backends.ts";
 import { newSession, nonce, REUSE_INTERVAL as R, subject } from "../../support/store/sessions.ts";
 
@@ -23,6 +23,7 @@ afterAll(() => backend.stop());
 
 function world(user = subject(), maxSessionsPerSubject = 100, limit?: SessionLimit) {
   const events: AuditEvent[] = [];
+  const requesters = new Set<Requester>();
   const createLimit = limitOf();
   const deps = {
     store,
@@ -30,15 +31,18 @@ function world(user = subject(), maxSessionsPerSubject = 100, limit?: SessionLim
     accessTokens: { issue: () => ({ token: "", expiresAt: wallMs(0) }) },
     random: { nonce },
     sessionIdOf: sessionIdFrom,
-    audit: (event: AuditEvent) => void events.push(event),
+    audit(event: AuditEvent, requester: Requester) {
+      events.push(event);
+      requesters.add(requester);
+    },
     maxSessionsPerSubject,
     createLimit,
     reuseIntervalMs: R,
   };
   const { sid, ...wanted } = newSession(user, { absoluteLifetimeMs: 500 * DAY, idleTimeoutMs: 500 * DAY });
-  const ask = (id = "old") =>
-    migrate(deps, { wanted, limit, id, cookieName: "c" }, { address: () => undefined, adminName: undefined });
-  return { user, events, ask, createLimit };
+  const ask = (id = "old", from: Requester = UNKNOWN_REQUESTER) =>
+    migrate(deps, { wanted, limit, id, cookieName: "c" }, from);
+  return { user, events, requesters, ask, createLimit };
 }
 
 const tokenOf = (result: Awaited<ReturnType<typeof migrate>>) =>
@@ -89,6 +93,16 @@ test("a session that has ended stays so for 400 days", async () => {
     await backend.advance(days * DAY);
     expect(await ask()).toEqual({ ok: false, reason: "ended" });
   }
+});
+
+test("a migration is recorded with the address and the ids of its request, under a name of its own", async () => {
+  const { ask, requesters } = world();
+  const ids = { requestId: "r", traceId: "t" };
+  await ask("a", { ...REQUESTER, adminName: "gateway", correlation: () => ids });
+  await ask("b");
+  const [known, unknown] = [...requesters];
+  expect([known?.address(), known?.adminName, known?.correlation?.()]).toEqual(["192.0.2.7", "migration", ids]);
+  expect([unknown?.address(), unknown?.adminName, unknown?.correlation]).toEqual([undefined, "migration", undefined]);
 });
 
 test("a session that ends for the cap is recorded", async () => {

@@ -75,7 +75,7 @@ test("what happens at about one time is written together, with who caused it; re
       { time: 5, type: "all_ended", revokedUntil: 4 + SHIFT_MS, ...by },
     ],
   ]);
-  // An event that has no due record is told from an equal one by an id.
+  // An id distinguishes an event that has no due record from an equal one.
   expect(written.flat().map(({ dueKey, id }) => ({ dueKey, id }))).toEqual([
     { dueKey: `+${sid}` },
     { id: "id" },

@@ -21,7 +21,7 @@ export function shareWork<T>({ isKept, keepMs, maxKept, maxUnderWay, busy, clock
   const kept = new Map<string, { readonly result: T; readonly until: number }>();
 
   const keep = (key: string, result: T): void => {
-    kept.delete(key);
+    // A key is kept again only after its result has expired, so this removes the old one.
     for (const [oldest, { until }] of kept) {
       if (kept.size < maxKept && until > clock()) break;
       kept.delete(oldest);
