@@ -4,6 +4,7 @@ import type { Revocation } from "../../../src/service/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { createFeedWorld, type FeedWorld, MARKER_LIFE, next, open, random, until } from "../../support/session/feed.ts";
+import { untilTrue } from "../../support/until.ts";
 
 let world: FeedWorld;
 beforeEach(() => {
@@ -40,6 +41,28 @@ test("a heartbeat is an empty batch, and comes only while the store replies", as
   expect(reported).toHaveLength(1);
   world.down = false;
   expect(await silence).toMatchObject({ revocations: [] });
+});
+
+test("the state says how many watch, how old the last reading is, and how many entries are in memory", async () => {
+  world.stalled = true;
+  const feed = world.follow();
+  expect(feed.state()).toEqual({ watchers: 0, ageMs: undefined, entries: 0 });
+  world.stalled = false;
+  const { watch } = await open(feed);
+  const other = await open(feed);
+  await world.end();
+  await until(watch, await world.end());
+  expect(feed.state()).toMatchObject({ watchers: 2, entries: 2 });
+  world.advance(MARKER_LIFE);
+  await world.end();
+  // What has expired is forgotten with the next reading.
+  await untilTrue(() => feed.state().entries === 1);
+  await Promise.all([watch.return(), other.watch.return()]);
+  world.stalled = true;
+  await untilTrue(() => world.isReading);
+  world.advanceProcess(700);
+  expect(feed.state()).toEqual({ watchers: 0, ageMs: 700, entries: 1 });
+  world.stalled = false;
 });
 
 test("the end of all sessions is part of every batch from then on, at every instance", async () => {

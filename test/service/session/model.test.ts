@@ -13,7 +13,7 @@ test("a session keeps what is known of its last refresh alone", () => {
   const session = sessionOf();
   expect(seenBy(session, first)).toEqual({ ...session, lastSeen: first });
   expect(seenBy(seenBy(session, first), second)).toEqual({ ...session, lastSeen: second });
-  expect(seenBy(seenBy(session, first), undefined)).toEqual(session);
+  expect(seenBy(seenBy(session, first), undefined)).toStrictEqual(session);
 });
 
 test("a session that is created with a key is bound to it", () => {

@@ -141,7 +141,7 @@ export class EventRecorder {
 
   #keep(records: EventRecord[]): void {
     const lost = Math.max(0, records.length - MAX_WAITING);
-    this.#waiting = lost === 0 ? records : records.slice(lost);
+    this.#waiting = records.slice(lost);
     if (lost > 0) this.#deps.onLost(lost);
   }
 
