@@ -5,7 +5,7 @@ import { invalidRequest, ServiceError } from "../session/errors.ts";
 import type { SessionId } from "../session/model.ts";
 import type { RateLimit, SessionStore } from "../session/ports.ts";
 import { toWallClock, type WallClock, type WallMs } from "../session/time.ts";
-import { type AttemptDeps, attempt } from "./delivery/attempt.ts";
+import { type AttemptDeps, attempt, isPushed } from "./delivery/attempt.ts";
 import type { PushKind } from "./kinds/request.ts";
 import { parseWebhookSecrets } from "./kinds/webhook.ts";
 import {
@@ -137,7 +137,7 @@ export async function setSubscriptionState(
   const state: SubscriptionState = because === undefined ? { state: "active" } : { state: "paused", because };
   if (isStream(before) && wanted === undefined) await announceChange(deps, before, change);
   if (!(await deps.subscriptions.setState(id, state))) throw new ServiceError("E404_NOT_FOUND");
-  if (isStream(before) && state.state === "active") await pushHeld(deps, id);
+  if (isStream(before)) await pushHeld(deps, id);
   deps.audit({ event: "subscription_changed", subscription: id, change }, requester);
   return getSubscription(deps, id);
 }
@@ -152,17 +152,16 @@ export async function testSubscription(
   requester: Requester,
 ): Promise<DeliveryError | undefined> {
   const subscription = await getSubscription(deps, id);
-  const { kind, endpoint } = subscription;
-  if (kind === "ssf_poll" || endpoint === undefined)
-    throw invalidRequest("subscription_id", "is polled by its receiver");
+  if (!isPushed(subscription)) throw invalidRequest("subscription_id", "is polled by its receiver");
   // The limit is that of the receiving server: its paths and queries are as many as an operator makes up.
-  if (deps.testLimit.take(new URL(endpoint).origin) !== undefined) throw new ServiceError("E429_RATE_LIMITED");
+  if (deps.testLimit.take(new URL(subscription.endpoint).origin) !== undefined)
+    throw new ServiceError("E429_RATE_LIMITED");
   const sessionId = randomBytes(SESSION_ID_BYTES).toString("base64url") as SessionId;
-  const { events = [SIGNAL_EVENTS.ended] } = subscription.filter;
-  const reason = events.includes(SIGNAL_EVENTS.ended) ? "logout" : (noticesOf(subscription.filter)[0] ?? "logout");
-  const version = reason === "updated" ? { version: 1 } : {};
-  const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason, ...version } as const;
-  const { error } = await attempt(deps, { ...subscription, kind, endpoint }, { ...signal, endedAt: deps.wallClock() });
+  const { filter } = subscription;
+  const reason = filter.events?.includes(SIGNAL_EVENTS.ended) ? "logout" : (noticesOf(filter)[0] ?? "logout");
+  // Only an update is sent with the version.
+  const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason, version: 1 } as const;
+  const { error } = await attempt(deps, subscription, { ...signal, endedAt: deps.wallClock() });
   deps.audit({ event: "subscription_tested", subscription: id, ...(error !== undefined && { error }) }, requester);
   return error;
 }

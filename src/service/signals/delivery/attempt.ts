@@ -6,10 +6,12 @@ import type { DeliveryDeps } from "./ports.ts";
 /** A receiver of webhooks responds with this status to ask for no further signals (Standard Webhooks). */
 const GONE = 410;
 
-export type PushSubscription = KnownSubscription & { readonly kind: PushKind; readonly endpoint: string };
+type Pushed = { readonly kind: PushKind; readonly endpoint: string };
+export type PushSubscription = KnownSubscription & Pushed;
 
-export function isPushed(one: KnownSubscription): one is PushSubscription {
-  return one.state === "active" && one.kind !== "ssf_poll" && one.endpoint !== undefined;
+/** Returns whether signals are sent to the receiver. Only those that poll have no endpoint. */
+export function isPushed<One extends KnownSubscription>(one: One): one is One & Pushed {
+  return one.endpoint !== undefined;
 }
 
 export type AttemptDeps = Pick<DeliveryDeps, "issuer" | "signClaims" | "openSecret" | "sender" | "wallClock"> & {

@@ -28,7 +28,7 @@ export class Delivery {
   /** The partitions that are being read now; true if the partition must be read again afterwards. */
   readonly #reading = new Map<number, boolean>();
   /** For each partition, the end that its log had when it was last read. */
-  readonly #seen = new Map<number, Cursor>();
+  readonly #seen = new Map<number, Cursor | undefined>();
   #renewedAt = Number.NEGATIVE_INFINITY;
   #refreshedAt = Number.NEGATIVE_INFINITY;
 
@@ -90,8 +90,8 @@ export class Delivery {
   async #renew(now: number): Promise<void> {
     const { log, holder } = this.#deps;
     // An instance that knows of no subscriptions takes no leases: one that knows of some would wait until those leases expire.
-    const partitions = this.#destinations.size === 0 ? [] : Array.from({ length: log.partitions }, (_, index) => index);
-    if (partitions.length === 0) return;
+    if (this.#destinations.size === 0) return;
+    const partitions = Array.from({ length: log.partitions }, (_, index) => index);
     const leases = await log.lease(partitions, holder, LEASE_MS);
     this.#renewedAt = now;
     const held = new Map(leases.map((lease) => [lease.partition, lease]));
@@ -111,14 +111,13 @@ export class Delivery {
   }
 
   #closeLines(partition: number): void {
-    this.#seen.delete(partition);
     for (const { lane } of this.#destinations.values()) lane.close(partition);
   }
 
   async #refresh(): Promise<void> {
     const active = new Map<string, Destination["subscription"]>();
     for (const one of await this.#deps.subscriptions.known()) {
-      if (isPushed(one)) active.set(one.id, one);
+      if (one.state === "active" && isPushed(one)) active.set(one.id, one);
     }
     const retired = [...this.#destinations.values()].filter(({ subscription: { id } }) => !active.has(id));
     for (const destination of retired) await this.#retire(destination);
@@ -148,7 +147,6 @@ export class Delivery {
         const cursor = cursors.get(subscription.id);
         if (cursor !== undefined && lane.line(partition) === undefined) lane.open(partition, cursor);
       }
-      this.#seen.delete(partition);
     });
   }
 
@@ -159,8 +157,7 @@ export class Delivery {
       (partition) => this.#seen.get(partition) !== ends[partition] || this.#linesOf(partition).some(({ more }) => more),
     );
     await eachOf(behind, async (partition) => {
-      const end = ends[partition];
-      if ((await this.#read(partition)) && end !== undefined) this.#seen.set(partition, end);
+      if (await this.#read(partition)) this.#seen.set(partition, ends[partition]);
     });
   }
 
@@ -201,7 +198,7 @@ export class Delivery {
       if (!outcome.ok && outcome.reason === "rewound") return this.#closeLines(partition);
       for (const { destination, line } of readers) {
         const { lane, subscription } = destination;
-        if (!line.open || line.position !== after) continue;
+        if (!line.open) continue;
         if (outcome.ok) lane.add(line, outcome.signals, outcome.more, subscription.filter);
         else await this.#skipLost(destination, line, outcome);
         // If the filter has excluded signals, there is room for more, and the partition is read again at once.
@@ -211,7 +208,7 @@ export class Delivery {
     }
   }
 
-  /** If the log begins after the position of a subscription, counts and reports the loss, and continues at the oldest entry. */
+  /** If the log begins after the position of a subscription, counts and reports the loss. The next round continues at the oldest entry. */
   async #skipLost(
     { lane, subscription: { id } }: Destination,
     line: Line,
@@ -223,7 +220,6 @@ export class Delivery {
     const moved = await log.advance(lease, id, oldest, { delivered: 0, deadLetters: lost });
     lane.close(line.partition);
     if (!moved.ok) return;
-    lane.open(line.partition, oldest);
     events.onLoss(id, lost);
     await subscriptions.recordAttempt(id, { error: "behind_retention", at: wallClock() });
   }

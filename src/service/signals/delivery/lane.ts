@@ -142,13 +142,14 @@ export class Lane {
     this.#failingSince ??= now;
     // A receiver that refuses one signal may accept another, so only that signal waits.
     this.#silent = error === "refused" ? 0 : this.#silent + 1;
-    if (this.#silent >= FAILING_FROM) this.#retryAt = now + backoffMs(this.#silent - FAILING_FROM + 1, fraction);
+    // It is used from FAILING_FROM on.
+    this.#retryAt = now + backoffMs(this.#silent - FAILING_FROM + 1, fraction);
     this.#fail(item, error, now, fraction);
     return now - this.#failingSince >= GIVE_UP_MS ? "pause" : undefined;
   }
 
   #fail(item: Item, error: DeliveryError, now: number, fraction: number): void {
-    const acceptedAt = this.#lastAcceptedAt ?? -1;
+    const acceptedAt = this.#lastAcceptedAt ?? Number.NEGATIVE_INFINITY;
     // A refusal counts if the receiver has accepted another signal since the previous attempt. While the memory is full of refused signals,
     // no other signal can be read and accepted. Then it is enough if one was accepted since the first failure.
     const since = this.#held >= MAX_LANE ? item.firstFailedAt : item.lastFailedAt;

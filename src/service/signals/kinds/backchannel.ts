@@ -16,7 +16,7 @@ export async function backchannelRequest(
   const iat = secondsOf(now);
   const token = await signClaims("logout+jwt", {
     iss: issuer,
-    ...(signal.subject === undefined ? {} : { sub: signal.subject }),
+    sub: signal.subject,
     ...(signal.actor === undefined ? {} : { act: { sub: signal.actor } }),
     aud: audience.length === 1 ? audience[0] : audience,
     iat,

@@ -64,8 +64,7 @@ export type StreamPlace = {
 };
 
 export function isStream(subscription: Subscription): subscription is StreamSubscription {
-  const { kind, stream } = subscription;
-  return stream !== undefined && (kind === "ssf_push" || kind === "ssf_poll");
+  return subscription.stream !== undefined;
 }
 
 export function isDisabled(subscription: Subscription): boolean {
@@ -141,7 +140,8 @@ export function withDelivery(
 /** Returns what selects the signals of these types. Nothing passes the filter of a stream that receives no session events. */
 function filterOf(delivered: readonly string[]): SignalFilter {
   if (delivered.length === 0) return { reasons: [] };
-  const events = delivered.map((type) => SIGNAL_OF[type]).filter((event) => event !== undefined);
+  const wanted = Object.entries(SIGNAL_OF).filter(([type]) => delivered.includes(type));
+  const events = wanted.map(([, event]) => event);
   return events.length === 1 && events[0] === SIGNAL_EVENTS.ended ? {} : { events };
 }
 

@@ -56,7 +56,7 @@ export async function updateStatus(
   if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {
     return updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, requester);
   }
-  if (status === "enabled") await pushHeld(deps, id);
+  await pushHeld(deps, id);
   deps.audit({ event: "subscription_changed", subscription: id, change: CHANGES[status] }, requester);
   return getStatus(deps, id, requester);
 }
