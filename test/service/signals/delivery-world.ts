@@ -15,6 +15,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
   const receipts: Receipt[] = [];
   const paused: [string, PauseReason][] = [];
   const losses: [string, number][] = [];
+  const failures: unknown[] = [];
   let held: (() => void)[] = [];
   let instances = 0;
   const world = {
@@ -22,6 +23,8 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
     receipts,
     paused,
     losses,
+    /** What instances have reported as failures of the store. */
+    failures,
     /** Returns how the receiver of a signal behaves. Tests may replace this function. */
     behaviour: (_receipt: Receipt): Behaviour => behaviour,
     attempts: 0,
@@ -74,7 +77,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
         onAttempt() {},
         onPause: (id, because) => paused.push([id, because]),
         onLoss: (id, signals) => losses.push([id, signals]),
-        onFailure() {},
+        onFailure: (error) => failures.push(error),
       },
     });
     return {

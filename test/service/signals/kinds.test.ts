@@ -2,7 +2,7 @@ import { generateKeyPairSync, randomBytes, verify } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createLocalJWKSet, jwtVerify } from "jose";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { wallMs } from "../../../src/service/session/time.ts";
 import { backchannelRequest } from "../../../src/service/signals/kinds/backchannel.ts";
 import { errorOfStatus } from "../../../src/service/signals/kinds/request.ts";
@@ -71,6 +71,13 @@ test("a webhook of an update has the version of the session", () => {
     type: "session.updated",
     data: { session_id: SID, subject: "user-1", client_id: "app", version: 7 },
   });
+  // Other webhooks have none, also where their signal has one.
+  const other = webhookRequest(
+    { ...signal, reason: "logout" },
+    { endpoint: "https://a.example/" },
+    { secret, now: wallMs(0) },
+  );
+  expect(JSON.parse(other.body).data).not.toHaveProperty("version");
 });
 
 test("an old webhook is refused by its time, and a repeated one has the same id", () => {
@@ -107,6 +114,16 @@ test.each([
   "whsk_c2hvcnQ=",
   `whsec_${"A".repeat(32)}  whsec_${"A".repeat(32)}`,
   "whsec_*",
+  // Bytes that are no base64, and as many as no secret has.
+  `whsec_${"A".repeat(32)}!`,
+  `whsec_${"A".repeat(88)}`,
+  `whsk_${"A".repeat(43)}*`,
+  `whsk_${"A".repeat(64)}`,
+  "A".repeat(32),
+  `abcd_${"A".repeat(43)}=`,
+  Array(5)
+    .fill(`whsec_${"A".repeat(32)}`)
+    .join(" "),
 ])("a malformed secret is refused: %s", (secret) => {
   expect(() => parseWebhookSecrets(secret)).toThrow(RangeError);
 });
@@ -151,6 +168,47 @@ test("jose verifies a security event token, which names a session of a user and 
   expect(payload.events).toEqual({ "https://schemas.openid.net/secevent/caep/event-type/session-revoked": event });
 });
 
+describe("the claims of a token", () => {
+  const claimsOf = (token: string) =>
+    JSON.parse(Buffer.from(token.split(".")[1] as string, "base64url").toString()) as Readonly<Record<string, unknown>>;
+  const eventOf = async (changes: Parameters<typeof someSignal>[0], secret = "") => {
+    const target = { endpoint: "https://a.example/", audience: ["app"] };
+    const request = await ssfPushRequest(someSignal(changes), target, someContext(secret).context);
+    return { request, ...claimsOf(request.body) } as { readonly request: typeof request; readonly events: object };
+  };
+  const event_timestamp = Math.floor(NOW / 1000);
+  const CAEP = "https://schemas.openid.net/secevent/caep/event-type/";
+
+  test("of an update name the version of the session alone (CAEP section 3.2)", async () => {
+    const updated = { event_timestamp, initiating_entity: "admin", claims: { sv: 7 } };
+    expect((await eventOf({ reason: "updated", version: 7 })).events).toEqual({
+      [`${CAEP}token-claims-change`]: updated,
+    });
+  });
+
+  test("of a login name nobody who caused it (CAEP section 3.6)", async () => {
+    expect((await eventOf({ reason: "created" })).events).toEqual({
+      [`${CAEP}session-established`]: { event_timestamp },
+    });
+  });
+
+  test("have the actor who used the session, in every event and in a logout token", async () => {
+    const act = { sub: "support" };
+    for (const reason of ["updated", "created", "logout"] as const) {
+      expect(Object.values((await eventOf({ reason, actor: "support" })).events)).toMatchObject([{ act }]);
+      expect(Object.values((await eventOf({ reason })).events)[0]).not.toHaveProperty("act");
+    }
+    const target = { endpoint: "https://a.example/", audience: ["app", "other"] };
+    const { body } = await backchannelRequest(someSignal({ actor: "support" }), target, someContext().context);
+    const logout = claimsOf(new URLSearchParams(body).get("logout_token") ?? "");
+    expect([logout.act, logout.aud]).toEqual([act, ["app", "other"]]);
+  });
+
+  test("are sent with no authorization where the receiver wants none", async () => {
+    expect((await eventOf({})).request.headers).not.toHaveProperty("authorization");
+  });
+});
+
 test("without a subject the session alone is named", async () => {
   const { context } = someContext();
   const { subject: _, ...signal } = someSignal();
@@ -164,18 +222,33 @@ test("without a subject the session alone is named", async () => {
 });
 
 test("a status means what the specification of the kind says", () => {
-  const statuses = [200, 202, 204, 302, 400, 404, 410, 429, 500, 503, 600];
+  const statuses = [200, 202, 204, 300, 302, 399, 400, 404, 410, 499, 408, 425, 429, 500, 503, 599, 600, 199];
   const errors = (kind: "webhook" | "backchannel" | "ssf_push") =>
     statuses.map((status) => errorOfStatus(kind, status));
   const failures = [
-    "redirected",
-    ...["refused", "refused", "refused"],
-    ...Array(3).fill("server_error"),
-    "invalid_response",
+    ...["redirected", "redirected", "redirected"],
+    ...["refused", "refused", "refused", "refused"],
+    ...Array(6).fill("server_error"),
+    ...["invalid_response", "invalid_response"],
   ];
   expect(errors("webhook")).toEqual([undefined, undefined, undefined, ...failures]);
   expect(errors("backchannel")).toEqual([undefined, "invalid_response", undefined, ...failures]);
   expect(errors("ssf_push")).toEqual(["invalid_response", undefined, "invalid_response", ...failures]);
+});
+
+test("four secrets are accepted, of 24 to 64 bytes, and an Ed25519 key with its public key", () => {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const { d, x } = privateKey.export({ format: "jwk" }) as { readonly d: string; readonly x: string };
+  const both = Buffer.concat([Buffer.from(d, "base64url"), Buffer.from(x, "base64url")]).toString("base64");
+  const secrets = [
+    secretOf(24),
+    secretOf(64),
+    `whsk_${both}`,
+    `whsk_${Buffer.from(d, "base64url").toString("base64")}`,
+  ];
+  const [, , third, fourth] = parseWebhookSecrets(secrets.join(" ")).map((signWith) => signWith("text"));
+  expect(third).toMatch(/^v1a,/);
+  expect(third).toBe(fourth);
 });
 
 type Handler = (request: object, response: object) => void;

@@ -59,13 +59,14 @@ async function passPartitions({
   filter = {} as SignalFilter,
   reply = (_: number, _after: string): Awaited<ReturnType<SignalLog["read"]>> | undefined => undefined,
   passed = true,
+  positions = undefined as readonly string[] | undefined,
 }) {
   const steps: Step[] = [];
   const settled: string[] = [];
   const losses: number[] = [];
   const reads: string[] = [];
   const log: Pick<SignalLog, "positions" | "ends" | "read" | "pass"> = {
-    positions: async () => Array.from({ length: partitions }, () => "0" as Cursor),
+    positions: async () => (positions ?? Array.from({ length: partitions }, () => "0")) as Cursor[],
     ends: async () => Array.from({ length: partitions }, () => "10" as Cursor),
     read: async (partition, after, most) => {
       reads.push(`${partition}:${after}`);
@@ -169,4 +170,24 @@ test("a position that the store has lost ends the search of its partition alone"
 test("signals whose cursor another poll has moved are neither counted nor returned now", async () => {
   const verdicts = new Map([[idOf(0), "accepted"]] as const);
   expect(await passPartitions({ verdicts, passed: false })).toMatchObject({ settled: [], found: [], more: true });
+});
+
+test("a search that another poll or the store has overtaken finds nothing, and promises nothing", async () => {
+  const nothing = { found: [], more: false, open: [] };
+  expect(await passPartitions({ reply: () => ({ ok: false, reason: "rewound" }) })).toMatchObject(nothing);
+  const behind = { ok: false, reason: "behind", oldest: "7" as Cursor, lost: 7 } as const;
+  expect(await passPartitions({ reply: () => behind, passed: false })).toMatchObject(nothing);
+});
+
+test("sixteen readings without a signal to return are enough for one poll, also if they are empty", async () => {
+  for (const signals of [[], SIGNALS.slice(0, 1)]) {
+    const reply = () => ({ ok: true, signals, more: true }) as const;
+    const result = await passPartitions({ reply, filter: { reasons: ["reuse"] } });
+    expect([result.reads.length, result.found, result.more]).toEqual([16, [], true]);
+  }
+});
+
+test("a partition without a position of the stream, or without news, is not read", async () => {
+  const result = await passPartitions({ partitions: 3, positions: ["", "0", "10"] });
+  expect(result.reads).toEqual(["1:0"]);
 });

@@ -61,3 +61,15 @@ test("the first verdict on a signal stands, and no more than 4,096 are remembere
   await passing;
   expect([memory.has("stream", "s903"), memory.has("stream", "s904")]).toEqual([false, true]);
 });
+
+test("as many streams as can exist are remembered, and one more forgets the one that was polled longest ago", () => {
+  const memory = new VerdictMemory();
+  const has = (at: number) => memory.has(`stream ${at}`, "a");
+  for (let at = 0; at < 256; at++) memory.add(`stream ${at}`, accepted("a"));
+  // A poll without verdicts takes no place.
+  memory.add("another", accepted());
+  expect([has(0), has(255)]).toEqual([true, true]);
+  memory.add("stream 0", accepted("b"));
+  memory.add("one more", accepted("a"));
+  expect([has(0), has(1), has(2), memory.has("one more", "a")]).toEqual([true, false, true, true]);
+});
