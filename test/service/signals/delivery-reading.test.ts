@@ -131,7 +131,7 @@ describe("leases", () => {
   });
 
   test("that end while cursors are read open nothing", async () => {
-    const { hold, store, world, instance, receiptsOf, calls } = openLog();
+    const { hold, store, world, instance, receiptsOf, calls, pass } = openLog();
     const release = hold("cursors");
     const { id } = store.append(0);
     await instance.round();
@@ -143,15 +143,20 @@ describe("leases", () => {
     await release();
     store.available = true;
     expect([calls("read"), receiptsOf(id), world.failures]).toEqual([[], 0, []]);
+    // Another instance delivers the signal before this one has the lease again.
+    store.cursors[0]?.set("one", 1);
+    await pass(3_000);
+    expect([calls("cursors").length, receiptsOf(id)]).toEqual([2, 0]);
   });
 
   test("are released by an instance that stops, which reads no more", async () => {
-    const { store, instance, calls, pass } = openLog();
+    const { store, world, instance, calls, pass } = openLog();
     await pass(1_000);
     await instance.delivery.stop();
     calls("read");
     store.append(0);
     instance.delivery.hint(0);
+    await world.quiet();
     expect([calls("read"), calls("release")]).toEqual([[], [[[expect.anything(), expect.anything()]]]]);
   });
 
@@ -262,14 +267,14 @@ describe("readings", () => {
   });
 
   test("do not repeat for the others while one subscription has as many signals as it may hold", async () => {
-    const { store, world, calls, pass } = openLog();
-    store.add("slow");
-    world.behaviour = ({ to }) => (to === "slow" ? "hold" : "accept");
+    const { store, world, calls, pass, instance } = openLog("hold");
+    store.add("two", { filter: { reasons: ["reuse"] } });
     await pass(1_000);
-    for (let at = 0; at < 16; at++) store.append(2 * at);
+    for (let at = 0; at < 40; at++) store.append(2 * at);
     calls("read");
-    await pass(1_000);
-    expect(calls("read").filter(([partition]) => partition === 0).length).toBeLessThan(4);
+    instance.delivery.hint(0);
+    await world.quiet();
+    expect(calls("read")).toEqual([[0, "0", 256]]);
   });
 
   test("reach a subscription that the instance learns of after the log has become quiet", async () => {
@@ -404,6 +409,21 @@ describe("a cursor", () => {
     };
     await pass(10_000);
     expect(receiptsOf(id)).toBe(2 + times);
+  });
+
+  test("that could not be moved repeats nothing of another subscription that is under way", async () => {
+    const { store, world, pass, replaced } = openLog();
+    store.add("two");
+    await pass(1_000);
+    world.behaviour = ({ to }) => (to === "two" ? "hold" : "accept");
+    store.append(0);
+    await pass(1_000);
+    let replies = 0;
+    replaced.advance = (result) => (++replies > 1 ? result : { ok: false, reason: "lost" });
+    await pass(6_000);
+    world.release();
+    await pass(6_000);
+    expect([replies > 0, world.receipts.filter(({ to }) => to === "two").length]).toEqual([true, 1]);
   });
 
   test("of a loss that another instance has counted is read again, and the loss is not reported", async () => {

@@ -230,7 +230,7 @@ describe("the state of a subscription", () => {
       [{ ...event, change: "paused" }, operator],
       [{ ...event, change: "resumed" }, operator],
     ]);
-    // Only receivers of streams are told.
+    // Only receivers of streams are notified.
     await quiet();
     expect(sent).toEqual([]);
   });
@@ -282,7 +282,7 @@ describe("the state of a subscription", () => {
     ]);
   });
 
-  test("of a stream is changed although its receiver cannot be told", async () => {
+  test("of a stream is changed although its receiver cannot be notified", async () => {
     const { deps, stream, failures } = openSignals((store) => ({
       define: async (id, definition, before) => {
         if (definition.stream?.pending !== undefined) throw new Error("out");

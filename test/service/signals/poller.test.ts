@@ -262,7 +262,7 @@ describe("events about the stream itself", () => {
 });
 
 describe("a poll that may wait", () => {
-  test("waits neither for events that it does not want, nor where the answer has some", async () => {
+  test("waits neither for events that it does not want, nor where the response has some", async () => {
     useClock();
     const { poll, hints } = await openPolls(1);
     expect(await poll({ maxEvents: 0, returnImmediately: false })).toMatchObject({ sets: {} });
@@ -273,32 +273,32 @@ describe("a poll that may wait", () => {
   test("has the response of twenty seconds without an event, and of a service that stops", async () => {
     const pass = useClock();
     const { poll, stopping, hints } = await openPolls(0);
-    let answered = 0;
-    const waiting = () => void poll({ returnImmediately: false }).then(() => answered++);
+    let replied = 0;
+    const waiting = () => void poll({ returnImmediately: false }).then(() => replied++);
     waiting();
     await pass(19_999);
-    expect([answered, hints.size]).toEqual([0, 1]);
+    expect([replied, hints.size]).toEqual([0, 1]);
     await pass(1);
-    expect([answered, hints.size]).toEqual([1, 0]);
+    expect([replied, hints.size]).toEqual([1, 0]);
     waiting();
     await pass(10);
     stopping.abort();
     await pass(0);
-    expect([answered, hints.size]).toEqual([2, 0]);
+    expect([replied, hints.size]).toEqual([2, 0]);
   });
 
   test("reads its stream again after five seconds", async () => {
     const pass = useClock();
     const { poll, deps, id } = await openPolls(0);
     const response = poll({ returnImmediately: false });
-    let answered = false;
+    let replied = false;
     void response.then(() => {
-      answered = true;
+      replied = true;
     });
     await pass(10);
     await setSubscriptionState(deps, id, "paused", operator);
     await pass(4_000);
-    expect(answered).toBe(false);
+    expect(replied).toBe(false);
     await pass(1_000);
     expect(Object.values((await response).sets)[0]).toContain("stream-updated");
   });

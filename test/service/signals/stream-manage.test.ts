@@ -222,9 +222,9 @@ describe("the status", () => {
       updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, receiver);
     expect(await getStatus(deps, id, receiver)).toStrictEqual({ streamId: id, status: "enabled" });
     for (const status of ["paused", "disabled", "enabled"]) {
-      const answer = { streamId: id, status, reason: `wants ${status}` };
-      expect(await set(status, `wants ${status}`)).toStrictEqual(answer);
-      expect(await getStatus(deps, id, receiver)).toEqual(answer);
+      const response = { streamId: id, status, reason: `wants ${status}` };
+      expect(await set(status, `wants ${status}`)).toStrictEqual(response);
+      expect(await getStatus(deps, id, receiver)).toEqual(response);
     }
     expect(await set("paused")).toStrictEqual({ streamId: id, status: "paused" });
     expect(await deps.subscriptions.get(id)).toMatchObject({ state: "paused", because: "receiver" });
@@ -335,8 +335,8 @@ describe("the status", () => {
       },
     }));
     const id = await stream("poll");
-    const answer = { streamId: id, status: "disabled", reason: "mine" };
-    expect(await updateStatus(deps, id, { status: "disabled", reason: "mine" }, receiver)).toEqual(answer);
+    const response = { streamId: id, status: "disabled", reason: "mine" };
+    expect(await updateStatus(deps, id, { status: "disabled", reason: "mine" }, receiver)).toEqual(response);
   });
 
   test("that is enabled pushes what was held", async () => {

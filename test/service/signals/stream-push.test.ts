@@ -106,13 +106,21 @@ describe("a verification event", () => {
   });
 
   test("that was held for polls stays until it is acknowledged", async () => {
-    const { deps, stream, verify, pending, sent } = openEvents();
+    const { deps, stream, verify, pending, sent, failures } = openEvents();
     const id = await stream("poll");
     await updateStatus(deps, id, { status: "paused" }, receiver);
     await verify(id, "held");
     await updateStatus(deps, id, { status: "enabled" }, receiver);
     await quiet();
-    expect([sent, (await pending(id))?.length]).toEqual([[], 1]);
+    expect([sent, (await pending(id))?.length, failures]).toEqual([[], 1, []]);
+  });
+
+  test("is pushed with no other where none was held", async () => {
+    const { deps, stream, sent, failures } = openEvents();
+    const id = await stream("push");
+    for (const status of ["paused", "enabled"]) await updateStatus(deps, id, { status }, receiver);
+    await quiet();
+    expect([sent, failures]).toEqual([[], []]);
   });
 });
 

@@ -73,12 +73,13 @@ async function sendStreamEvent(
   const isHeld = stream.state === "paused" && event.type === "verification";
   if (isHeld && isDisabled(stream)) return true;
   if (isHeld || stream.kind === "ssf_poll") {
-    const changed = await changeStream(deps, stream.id, (now) => {
-      const { pending = [], ...settings } = now.stream;
-      const kept = pending.length < MAX_PENDING ? [...pending, sent] : pending;
-      return { ...definitionOf(now), stream: { ...settings, pending: kept } };
+    let isKept = false;
+    await changeStream(deps, stream.id, (now) => {
+      const { pending = [] } = now.stream;
+      isKept = pending.length < MAX_PENDING;
+      return { ...definitionOf(now), stream: isKept ? { ...now.stream, pending: [...pending, sent] } : now.stream };
     });
-    return changed.stream.pending?.some(({ id }) => id === sent.id) ?? false;
+    return isKept;
   }
   if (!hasRoom(stream)) return false;
   beginPushing(deps, stream, [sent]);
@@ -94,7 +95,7 @@ export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void>
     held = isPushed ? pending : [];
     return isPushed ? { ...definitionOf(now), stream: settings } : definitionOf(now);
   });
-  if (held.length > 0) beginPushing(deps, stream, held);
+  beginPushing(deps, stream, held);
 }
 
 /** Pushes events one after the other. Together they count as one event towards the limits of MAX_PUSHES. */
