@@ -1,6 +1,9 @@
 /** Watches of the revocation feed that pass their batches to a function instead of yielding them. */
+import { getEventListeners } from "node:events";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { FeedBatch, RevocationFeed, TakeBatch } from "../../../src/service/session/feed/feed.ts";
+import { pushAtOnce } from "../../../src/service/session/feed/push.ts";
+import { FeedWakes } from "../../../src/service/session/feed/wakes.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { createFeedWorld, type FeedWorld, open } from "../../support/session/feed.ts";
 
@@ -120,4 +123,33 @@ test("an aborted watch ends quietly", async () => {
   const { end, stop } = await push(world.follow());
   stop();
   expect(await end).toMatchObject({ done: true });
+});
+
+test("a watch that is held up, fails or ends leaves no listener behind", async () => {
+  const wakes = new FeedWakes(() => 0);
+  const abort = new AbortController();
+  const listeners = () => getEventListeners(abort.signal, "abort").length;
+  const next = () => ({ position: 1, isComplete: true, batch: {} as FeedBatch });
+  const start = (isBehind: boolean, take: TakeBatch) =>
+    pushAtOnce({ position: 0, isBehind }, take, abort.signal, { wakes, next });
+  const taking = Promise.resolve();
+  expect(await start(true, () => taking)).toEqual({ position: 1, isComplete: true, wakeCount: 0, taking });
+  expect(listeners()).toBe(0);
+  const withdrawn = new Error("withdrawn");
+  const failing = start(true, () => {
+    throw withdrawn;
+  });
+  await expect(failing).rejects.toBe(withdrawn);
+  expect(listeners()).toBe(0);
+  const taken: unknown[] = [];
+  const [pushed, woken] = [start(false, (batch) => void taken.push(batch)), wakes.next(abort.signal)];
+  expect(listeners()).toBe(2);
+  wakes.wake();
+  await woken;
+  expect([listeners(), taken.length]).toEqual([1, 1]);
+  abort.abort();
+  expect(await pushed).toMatchObject({ position: 1, taking: undefined });
+  expect(listeners()).toBe(0);
+  wakes.wakeNow();
+  expect(taken).toHaveLength(1);
 });

@@ -65,6 +65,22 @@ test("the state says how many watch, how old the last reading is, and how many e
   world.stalled = false;
 });
 
+test("a batch is complete while the last reading is at most two seconds old", async () => {
+  const feed = world.follow();
+  const { watch } = await open(feed);
+  world.stalled = true;
+  await untilTrue(() => world.isReading);
+  for (const [passedMs, caughtUp] of [
+    [2_000, true],
+    [1, false],
+  ] as const) {
+    world.advanceProcess(passedMs);
+    feed.wakeWatchers();
+    expect((await next(watch)).caughtUp).toBe(caughtUp);
+  }
+  world.stalled = false;
+});
+
 test("the end of all sessions is part of every batch from then on, at every instance", async () => {
   const here = await open(world.follow());
   const there = await open(world.follow());
