@@ -18,13 +18,16 @@ export type RefusalDeps = {
  */
 export function refusal(
   deps: RefusalDeps,
-  event: Extract<AuditEvent, { event: "authn_failed" }>,
-  context: Pick<HandlerContext, "values">,
+  { reason, sid, admin }: Pick<Extract<AuditEvent, { event: "authn_failed" }>, "reason" | "sid" | "admin">,
+  context: HandlerContext,
   unauthenticated: ConnectError,
 ): ConnectError {
   const requester = requestContextOf(context);
-  deps.audit(event, requester);
-  if (UNCOUNTED_REFUSALS.has(event.reason)) return unauthenticated;
+  deps.audit(
+    { event: "authn_failed", operation: context.method.name, reason, sid, ...(admin && { admin }) },
+    requester,
+  );
+  if (UNCOUNTED_REFUSALS.has(reason)) return unauthenticated;
   return countFailure(deps, requester) ?? unauthenticated;
 }
 

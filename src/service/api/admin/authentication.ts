@@ -62,10 +62,7 @@ function admit(
   unauthenticated: ConnectError,
 ) {
   const { method } = context;
-  if (!identified.ok) {
-    const event = { event: "authn_failed", operation: method.name, reason: identified.reason, admin: true } as const;
-    throw refusal(deps, event, context, unauthenticated);
-  }
+  if (!identified.ok) throw refusal(deps, { reason: identified.reason, admin: true }, context, unauthenticated);
   const request = requestContextOf(context);
   request.admin = identified.caller;
   const scope = scopeOf(method);

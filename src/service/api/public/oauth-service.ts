@@ -3,7 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GrantTokenRequest, OAuthService } from "../../../../gen/auth/v1/oauth_pb.ts";
 import { PROOF_ALGORITHMS } from "../../../verifier/dpop/proof-key.ts";
 import { revokeToken } from "../../session/endings/revoke-token.ts";
-import { invalidRequest, type Refused } from "../../session/errors.ts";
+import { invalidRequest } from "../../session/errors.ts";
 import type { SessionId } from "../../session/model.ts";
 import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
 import { refresh } from "../../session/rotation/refresh.ts";
@@ -50,7 +50,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       const result = await revokeToken(deps, token, requestContextOf(context), proof);
       if (result.ok) return {};
       // An invalid token is no error (RFC 7009 section 2.2), but an address may present only a limited number of them.
-      const error = refuse(deps, result, context);
+      const error = refusal(deps, result, context, SHARED_ERRORS.invalidGrant);
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
       // A session that is bound to a key ends only with a proof of that key, so this session stays live.
       if (result.reason === "proof_missing" || result.reason === "other_key") throw badProof();
@@ -78,7 +78,7 @@ async function refreshTokens(deps: OAuthServiceDeps, request: GrantTokenRequest,
   if (request.clientId === "") throw invalidRequest("client_id", "is required");
   const resources = resourcesOf(request);
   const parsed = authenticateCookie(deps.refreshTokens, request.refreshToken);
-  if (!parsed.ok) throw refuse(deps, parsed, context);
+  if (!parsed.ok) throw refusal(deps, parsed, context, SHARED_ERRORS.invalidGrant);
   const { clientId } = request;
   const proof = provenKey(deps, context, parsed.tokens[0].sid);
   const result = await refresh(deps, parsed.tokens, requestContextOf(context), undefined, {
@@ -92,7 +92,7 @@ async function refreshTokens(deps: OAuthServiceDeps, request: GrantTokenRequest,
     if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
       throw new Error("no device cookie was presented");
     }
-    const error = refuse(deps, result, context);
+    const error = refusal(deps, result, context, SHARED_ERRORS.invalidGrant);
     // A missing proof does not sign the client out, because another client that has the key may use the same session.
     throw result.reason === "proof_missing" ? badProof() : error;
   }
@@ -112,11 +112,6 @@ function sessionOf({ refreshTokens, accessTokens }: OAuthServiceDeps, text: stri
   if (refreshToken.ok) return refreshToken.token.sid;
   const accessToken = accessTokens.verify(text);
   return accessToken.ok ? accessToken.claims.sid : undefined;
-}
-
-function refuse(deps: OAuthServiceDeps, { reason, sid }: Refused, context: HandlerContext): Error {
-  const event = { event: "authn_failed", operation: context.method.name, reason, sid } as const;
-  return refusal(deps, event, context, SHARED_ERRORS.invalidGrant);
 }
 
 /** Returns the other paths at which clients look for the metadata (RFC 8414 section 3.1, OpenID Connect Discovery section 4). */

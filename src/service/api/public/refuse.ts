@@ -24,20 +24,20 @@ export function refuse(deps: RefuseDeps, refused: Refused, context: HandlerConte
  * Reports a refused call and its reason to the audit. Returns the error for the caller, which must not reveal the reason; only a stale token
  * is named, because its client is to refresh.
  */
-export function refusalOf(deps: RefuseDeps, { reason, sid }: Refused, context: HandlerContext): ConnectError {
+export function refusalOf(deps: RefuseDeps, refused: Refused, context: HandlerContext): ConnectError {
+  const { reason, sid } = refused;
   if (reason === "ambiguous") expireElsewhere(deps, context);
   const operation = context.method.name;
-  const event = { event: "authn_failed", operation, reason, sid } as const;
   const { noCredential, invalidToken, invalidBoundToken, staleToken, staleBoundToken } = SHARED_ERRORS;
   if (operation === "RegisterDevice") {
     // Failed registrations of a device key never get 429, because on 429 the browser would give up the device binding.
-    deps.audit(event, requestContextOf(context));
+    deps.audit({ event: "authn_failed", operation, reason, sid }, requestContextOf(context));
     return noCredential;
   }
-  if (reason === "absent" || BY_COOKIE.has(operation)) return refusal(deps, event, context, noCredential);
+  if (reason === "absent" || BY_COOKIE.has(operation)) return refusal(deps, refused, context, noCredential);
   const isBound = dpopToken(context.requestHeader.get("authorization")) !== undefined;
   const [bound, unbound] = reason === "stale" ? [staleBoundToken, staleToken] : [invalidBoundToken, invalidToken];
-  return refusal(deps, event, context, isBound ? bound : unbound);
+  return refusal(deps, refused, context, isBound ? bound : unbound);
 }
 
 /**

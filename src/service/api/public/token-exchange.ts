@@ -1,11 +1,10 @@
 /** The grant of RFC 8693 at the token endpoint: a client exchanges an access token for one that can do less. */
-import type { ConnectError, HandlerContext } from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { GrantTokenRequest } from "../../../../gen/auth/v1/oauth_pb.ts";
 import type { AdminAccess } from "../../session/admin/access.ts";
-import { invalidRequest, type RefusalReason } from "../../session/errors.ts";
+import { invalidRequest } from "../../session/errors.ts";
 import { exchange } from "../../session/exchange/exchange.ts";
 import type { ExchangePolicy } from "../../session/exchange/policy.ts";
-import type { SessionId } from "../../session/model.ts";
 import type { AccessClaims } from "../../session/ports.ts";
 import { basicCredential, identifyClient } from "../admin/credential.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
@@ -57,7 +56,7 @@ export async function exchangeToken(deps: Deps, request: GrantTokenRequest, cont
   }
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
   if ("parameter" in result) {
-    const error = refuse(deps, result.parameter, result, context);
+    const error = refusal(deps, result, context, refusedToken(result.parameter));
     throw result.reason === "proof_missing" || result.reason === "other_key" ? badProof() : error;
   }
   reportNotAllowed(deps, context);
@@ -75,7 +74,7 @@ function authenticateClient(deps: Deps, request: GrantTokenRequest, context: Han
   const identified = identifyClient(deps.tokenExchange.access, credential);
   if (!identified.ok) {
     const reason = credential.secret === "" ? "absent" : identified.reason;
-    throw refusal(deps, { event: "authn_failed", operation: context.method.name, reason }, context, invalidTokenClient);
+    throw refusal(deps, { reason }, context, invalidTokenClient);
   }
   const { caller } = identified;
   if (clientId !== "" && clientId !== caller.name) throw invalidRequest("client_id", "is not that of the credential");
@@ -109,14 +108,7 @@ function verify(deps: Deps, parameter: string, text: string, context: HandlerCon
   const verified = deps.accessTokens.verify(text);
   if (verified.ok) return verified.claims;
   const sid = "claims" in verified ? verified.claims.sid : undefined;
-  throw refuse(deps, parameter, { reason: verified.reason, sid }, context);
-}
-
-type WhyRefused = { readonly reason: RefusalReason; readonly sid?: SessionId | undefined };
-
-function refuse(deps: Deps, parameter: string, { reason, sid }: WhyRefused, context: HandlerContext): ConnectError {
-  const event = { event: "authn_failed", operation: context.method.name, reason, sid } as const;
-  return refusal(deps, event, context, refusedToken(parameter));
+  throw refusal(deps, { reason: verified.reason, sid }, context, refusedToken(parameter));
 }
 
 /** Reports that an authentic client asks for more than its policy allows. */
