@@ -4,9 +4,10 @@ import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { type Client, createConnections, disconnect } from "./connection.ts";
 import { isDenied, reportedBy } from "./failure.ts";
+import { rightsOf } from "./fitness.ts";
 import { readOwner } from "./owner.ts";
-import { missingPermissions, neededCommands } from "./permissions.ts";
-import { loadScripts, readLua } from "./scripts.ts";
+import { neededCommands } from "./permissions.ts";
+import { loadScripts } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -71,12 +72,15 @@ function connected(client: Client): Promise<Error | undefined> {
 
 async function factsOf(node: Redis, sender: Sender, needed: readonly string[], now: () => number): Promise<NodeFacts> {
   const at = `${node.options.host}:${node.options.port}`;
-  const none = { at, info: new Map<string, string>(), clock: undefined, ...NO_RIGHTS, error: undefined };
+  const none = {
+    ...{ at, info: new Map<string, string>(), clock: undefined, error: undefined },
+    ...{ missingPermissions: "", refusesWrites: "" },
+  };
   try {
     await nodeReady(node);
     const info = await infoOf(node, sender);
     // Permissions are not checked on a replica: it runs no script, and its user has the permissions of the master's user.
-    const rights = info.get("role") === "slave" ? NO_RIGHTS : await rightsOf(node, sender, needed);
+    const rights = info.get("role") === "slave" ? {} : await permissionsOf(node, sender, needed);
     return { ...none, info, clock: await clockOf(node, sender, now), ...rights };
   } catch (error) {
     return { ...none, error: error instanceof Error ? error : new Error(String(error)) };
@@ -101,19 +105,12 @@ async function infoOf(node: Redis, sender: Sender): Promise<ReadonlyMap<string, 
   }
 }
 
-type Rights = Pick<NodeFacts, "missingPermissions" | "refusesWrites">;
-const NO_RIGHTS: Rights = { missingPermissions: "", refusesWrites: "" };
-
-async function rightsOf(node: Redis, sender: Sender, needed: readonly string[]): Promise<Rights> {
-  try {
-    const denied = (await sender.send(node, "eval", [readLua("permissions"), 0, needed])) as Buffer[];
-    return { ...NO_RIGHTS, missingPermissions: missingPermissions(denied.map((each) => each.toString("latin1"))) };
-  } catch (error) {
-    if (isDenied(error)) return { ...NO_RIGHTS, missingPermissions: missingPermissions(needed) };
-    const { message } = error as Error;
-    if (/^(OOM|MISCONF|NOREPLICAS) /.test(message)) return { ...NO_RIGHTS, refusesWrites: message };
-    throw error;
-  }
+/** @throws the error of the check, unless it says why the node refuses writes */
+async function permissionsOf(node: Redis, sender: Sender, needed: readonly string[]) {
+  const { missing: missingPermissions, error } = await rightsOf(node, sender, needed);
+  if (error === undefined) return { missingPermissions };
+  if (!/^(OOM|MISCONF|NOREPLICAS) /.test(error.message)) throw error;
+  return { refusesWrites: error.message };
 }
 
 /** Compares the node's clock with this machine's. Returns undefined if the user may not run TIME. */

@@ -137,7 +137,7 @@ function warningsOf(info: Field): readonly string[] {
 type Rights = { readonly missing: string; readonly error: Error | undefined };
 
 /** Returns the permissions that the user lacks, or why they cannot be checked. A user who may not run scripts has to get all of them. */
-async function rightsOf(node: Redis, sender: Sender, needed: readonly string[]): Promise<Rights> {
+export async function rightsOf(node: Redis, sender: Sender, needed: readonly string[]): Promise<Rights> {
   try {
     const denied = (await sender.send(node, "eval", [PERMISSIONS, 0, needed])) as Buffer[];
     return { missing: missingPermissions(denied.map((command) => command.toString("latin1"))), error: undefined };
