@@ -9,7 +9,7 @@ export type Wakers = {
 };
 
 /** Calls `first` when the first listener is added, and `last` when the last one is removed. */
-export function createWakers(first: () => void, last: () => void): Wakers {
+export function createWakers(first = () => {}, last = () => {}): Wakers {
   const wakes = new Set<Wake>();
   return {
     add(wake) {

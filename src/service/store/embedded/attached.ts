@@ -13,10 +13,7 @@ export type AttachedSteps = ReturnType<typeof createAttachedSteps>;
 
 /** Steps within a transaction, and the listeners that are called after it. */
 export function createAttachedSteps(sql: Statements) {
-  const handOvers = createWakers(
-    () => {},
-    () => {},
-  );
+  const handOvers = createWakers();
   /** Whether the running transaction has noted that a session has to end. */
   let isNoted = false;
   const note = ({ changes }: { readonly changes: number | bigint }) => {
