@@ -12,6 +12,7 @@ import { type Clock, StoreUnavailable } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { noteWithActor, REUSE_NOTES } from "../event-text.ts";
+import { createResumption } from "../resumption.ts";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { createAttached, createAttachedSteps } from "./attached.ts";
 import { createClaims } from "./claims.ts";
@@ -28,7 +29,7 @@ import { createSignalSteps } from "./signal-steps.ts";
 import { createSignals } from "./signals.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import type { EndStep } from "./subject-steps.ts";
-import { createResumption, createSubjects, finishEndOf } from "./subjects.ts";
+import { createSubjects, finishEnd, finishEndOf } from "./subjects.ts";
 import { createTransactions, FileGuard, type Transactions } from "./transactions.ts";
 import { createUpdates } from "./updates.ts";
 import { createUpstream } from "./upstream.ts";
@@ -84,7 +85,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const claims = createClaims(db);
   const { appendEndOfAll: endedWithAll, appendCreated: signalCreated } = signals;
   const subjects = { ...parts, claims, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
-  const resume = createResumption(subjects);
+  const resume = createResumption((end) => finishEnd(subjects, end.slice(0, end.indexOf(" "))));
   return {
     ...createEvents(sql, transactions, sessions),
     ...createLists(sql, transactions, sessions),
@@ -108,7 +109,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
 
     async revocations(cursor) {
       const batch = read(log.readAfter(cursor));
-      resume();
+      resume(sql.endsUnderWay.all().map(({ id, count }) => `${id} ${count}`));
       return batch;
     },
     onRevocation: (wake) => wakers.add(wake),

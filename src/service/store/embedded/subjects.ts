@@ -32,21 +32,6 @@ export function createSubjects(
   };
 }
 
-/** Returns a function that continues logouts that made no progress since its last call: the process that began them may have died. */
-export function createResumption(deps: Deps): () => void {
-  /** The logouts that were under way at the last call, each with its progress. */
-  let underWay: ReadonlySet<string> = new Set();
-  return () => {
-    const rows = deps.sql.endsUnderWay.all() as { readonly id: string; readonly count: number }[];
-    const before = underWay;
-    underWay = new Set(rows.map(({ id, count }) => `${id} ${count}`));
-    for (const { id, count } of rows) {
-      // If this fails, the next call of this function finds the logout again.
-      if (before.has(`${id} ${count}`)) finishEnd(deps, id).catch(() => {});
-    }
-  };
-}
-
 /** Finishes the logout of many sessions in which this session has ended. Verifiers learn of its end only from its log entry. */
 export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
   const row = deps.sessions.get(sid);

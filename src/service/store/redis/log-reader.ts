@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { isStaleMark, type Revocation } from "../../session/model.ts";
 import { InvalidCursor, type SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
+import { createResumption } from "../resumption.ts";
 import type { Link } from "./link.ts";
 import { isEndings, parseEntries, pieceOf, revokedUntilOf, tagOfEndings } from "./log-entry.ts";
 import { slicesOf, TAGS } from "./partitions.ts";
@@ -37,7 +38,7 @@ export function createLogReader(
   /** The last reading of the log: its cursor, the positions that the cursor stands for, and the time at which the reading began. */
   let last = { cursor: "", positions: new Map() as Positions, startedAt: 0 };
   let readings = 0;
-  const resume = createResumption(finish);
+  const resume = createResumption((ending) => finish(tagOfEndings(ending)));
 
   return async (cursor) => {
     if (cursor !== undefined) requireCursor(cursor);
@@ -80,19 +81,6 @@ async function readEntries(
     for (const [tag, entry] of lastEntries) positions.set(tag, entry);
     left = rest === undefined ? [] : left.slice(left.indexOf(rest));
   }
-}
-
-/** Returns a function that completes logouts that made no progress since its last call: the instance that began them may have died. */
-function createResumption(finish: (tag: string) => Promise<void>): (endings: readonly string[]) => void {
-  /** The logouts that were under way at the last call, each with a hash that changes with its progress. */
-  let before: ReadonlySet<string> = new Set();
-  return (endings) => {
-    for (const ending of endings) {
-      // If this fails, the next reading finds the logout again.
-      if (before.has(ending)) finish(tagOfEndings(ending)).catch(() => {});
-    }
-    before = new Set(endings);
-  };
 }
 
 function requireCursor(cursor: string): void {
