@@ -6,7 +6,7 @@
 import { MAX_ATTACHED } from "../../session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../session/ports.ts";
 import type { Link } from "./link.ts";
-import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
+import { slicesOf, tagOfSession } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, decodeFound, text } from "./replies.ts";
 
@@ -46,7 +46,7 @@ export function createAttached(
 
     /** @throws StoreUnavailable if a partition fails and nothing has ended. The notes stay until a later call. */
     async endAttached() {
-      const slots = await Promise.allSettled(slicesOf(TAGS, clustered ? 1 : TAGS.length).map(readNotes));
+      const slots = await Promise.allSettled(slicesOf(clustered).map(readNotes));
       const notes = slots.flatMap((slot) => (slot.status === "fulfilled" ? slot.value : []));
       const results = await Promise.allSettled(notes.map(end));
       const ended = results.flatMap((one) => (one.status === "fulfilled" && one.value ? [one.value] : []));

@@ -2,7 +2,7 @@
 import { storeMs } from "../../session/time.ts";
 import type { Candidate, PagePosition, TakeCandidates } from "../search.ts";
 import type { Link } from "./link.ts";
-import { slicesOf, TAGS, tagOfSession } from "./partitions.ts";
+import { slicesOf, tagOfSession } from "./partitions.ts";
 import { buffers, listed, sessionId, text } from "./replies.ts";
 
 /** How many entries of each partition are read first. With 256 partitions, this is usually enough for a page. */
@@ -36,7 +36,7 @@ export function takeInCreationOrder(link: Pick<Link, "run">, clustered: boolean)
 }
 
 async function beginRuns(link: Pick<Link, "run">, clustered: boolean, start: string): Promise<Run[]> {
-  const runs = slicesOf(TAGS, clustered ? 1 : PARTITIONS_PER_READ).map(async (tags) => {
+  const runs = slicesOf(clustered, PARTITIONS_PER_READ).map(async (tags) => {
     const replies = await entriesBefore(link, tags, FIRST_ENTRIES, start);
     return tags.map((tag, at): Run => {
       const entries = replies[at] ?? [];

@@ -50,7 +50,7 @@ export function createEndings(
      * later time of creation, whatever its node's clock returns (create.lua).
      */
     async revokeAll(createdBefore, origin) {
-      const slots = slicesOf(TAGS, clustered ? 1 : TAGS.length);
+      const slots = slicesOf(clustered);
       const latest = await Promise.all(slots.map(async (tags) => Number(text(await link.run("horizon", tags, [])))));
       const before = createdBefore ?? Number.POSITIVE_INFINITY;
       const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));

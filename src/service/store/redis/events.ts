@@ -17,7 +17,7 @@ import { StoreUnavailable } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { creationNote, dueRecord, eventText, parseEvent } from "../event-text.ts";
 import type { Link } from "./link.ts";
-import { FIRST_TAG, slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
+import { FIRST_TAG, slicesOf, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffer, buffers, text } from "./replies.ts";
 
 const ALL = "*";
@@ -80,7 +80,7 @@ export function createEvents(link: Pick<Link, "run">, clustered: boolean): Sessi
     },
 
     async dueRecords() {
-      const parts = slicesOf(TAGS, clustered ? 1 : TAGS.length);
+      const parts = slicesOf(clustered);
       const replies = await Promise.allSettled(parts.map((tags) => readDue(link, tags)));
       const read = replies.flatMap((reply) => (reply.status === "fulfilled" ? [reply.value] : []));
       if (read.length === 0) throw new StoreUnavailable("Redis: no partition can be read");

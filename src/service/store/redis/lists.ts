@@ -3,7 +3,7 @@ import type { SessionStore } from "../../session/ports.ts";
 import { afterPosition, type Candidate, search, type TakeCandidates } from "../search.ts";
 import { entryOf, positionOf, takeInCreationOrder } from "./creation-order.ts";
 import type { Link } from "./link.ts";
-import { slicesOf, TAGS, tagOfSubject } from "./partitions.ts";
+import { slicesOf, tagOfSubject } from "./partitions.ts";
 import { decodeSession } from "./record.ts";
 import { buffers, listed, text } from "./replies.ts";
 
@@ -51,7 +51,7 @@ const PARTITIONS_PER_READ = 4;
 /** Estimates the number of sessions. The scripts run one after the other, so that other commands run between them. */
 async function countSessions(link: Link, clustered: boolean): Promise<number> {
   let sum = 0;
-  for (const tags of slicesOf(TAGS, clustered ? 1 : PARTITIONS_PER_READ)) {
+  for (const tags of slicesOf(clustered, PARTITIONS_PER_READ)) {
     sum += Number(text(await link.run("count", tags, [CHUNKS_LOOKED_AT])));
   }
   return Math.round(sum);

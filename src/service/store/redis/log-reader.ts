@@ -5,7 +5,7 @@ import { storeMs } from "../../session/time.ts";
 import { createResumption } from "../resumption.ts";
 import type { Link } from "./link.ts";
 import { isEndings, parseEntries, pieceOf, revokedUntilOf, tagOfEndings } from "./log-entry.ts";
-import { slicesOf, TAGS } from "./partitions.ts";
+import { slicesOf } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 
 /** If the log was read less than this long ago, in ms, it is assumed to have few new entries. */
@@ -47,11 +47,11 @@ export function createLogReader(
     const positions = new Map(isNext ? last.positions : []);
     const replies: string[][] = [];
     if (isNext && startedAt - last.startedAt < RECENT_MS) {
-      const slots = slicesOf(TAGS, clustered ? 1 : TAGS.length);
+      const slots = slicesOf(clustered);
       await Promise.all(slots.map((tags) => readEntries(link, tags, positions, replies)));
     } else {
       // The log may have many entries, so the partitions are read one after the other.
-      const slices = slicesOf(TAGS, clustered ? 1 : PARTITIONS_PER_READ);
+      const slices = slicesOf(clustered, PARTITIONS_PER_READ);
       for (const tags of slices) await readEntries(link, tags, positions, replies);
     }
     resume(replies.flatMap((texts) => texts.filter(isEndings)));

@@ -105,9 +105,7 @@ function createPartitions(
   /** Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, it runs on each partition separately. */
   const run = (verb: Verb, tags: readonly string[], args: readonly Argument[], atOnce = AT_ONCE[verb] ?? tags.length) =>
     Promise.all(
-      slicesOf(tags, clustered ? 1 : atOnce).map(async (slice) =>
-        buffers(await link.run(verb, slice, args)).map(String),
-      ),
+      slicesOf(clustered, atOnce, tags).map(async (slice) => buffers(await link.run(verb, slice, args)).map(String)),
     );
   return {
     async readers(tags, subscription = "") {

@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import type { UpstreamLogin } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import type { Link } from "./link.ts";
-import { slicesOf, TAGS, tagOfSubject } from "./partitions.ts";
+import { slicesOf, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, sessionId, text } from "./replies.ts";
 
@@ -31,7 +31,7 @@ export function createUpstream(
 ): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
   return {
     async sessionsOf(login) {
-      const slots = slicesOf(TAGS, clustered ? 1 : TAGS.length);
+      const slots = slicesOf(clustered);
       const found = await Promise.all(slots.map((tags) => link.run("upstream", tags, [nameOf(login)])));
       return found.flatMap((reply) => buffers(reply).map(sessionId));
     },
