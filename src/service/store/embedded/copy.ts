@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
+import { isLocked } from "./schema.ts";
 
 /** How often the progress of the copy is measured by its size, in ms. */
 const LOOK_MS = 100;
@@ -41,7 +42,7 @@ export function isInUse(path: string): boolean {
     db.exec("ROLLBACK");
     return false;
   } catch (error) {
-    if (error instanceof Error && /locked/.test(error.message)) return true;
+    if (isLocked(error)) return true;
     throw error;
   } finally {
     db.close();
