@@ -16,7 +16,6 @@ local sid, reason,
   issued_at, -- when the refresh token that the client presents was issued, ms
   proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8 -- the thumbprint of the key that the client proves, in words
   = unpack(ARGV, 1, ARGC)
-local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 local partition = KEYS[1]
 local record, with = within_lifetimes(partition, sid, now)
 if with == 'subject' then return 'ending' end

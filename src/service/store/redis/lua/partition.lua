@@ -21,6 +21,8 @@ local UPSTREAM = 22 -- the length of the name of a login
 local ATTACHED = 2 * ID + 6
 local NOBODY = string.rep('-', ID)
 local CHUNK = 32 * ENTRY
+local BOUND = 2 -- the bit in the kind of a device key that says that the key has been used
+local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 
 -- One script ends at most this many sessions, or examines at most this many in an index. For more sessions several scripts run, so
 -- that no script delays all other commands for long. A subject with more sessions than this counts as one with many.

@@ -9,8 +9,6 @@ local sid,
   key, thumbprint, kind, -- kind: device-record.ts
   reuse_interval -- ms
   = unpack(ARGV, 1, ARGC)
-local BOUND = 2 -- the bit in the kind of a key that says that the key has been used
-local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 local partition = KEYS[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end

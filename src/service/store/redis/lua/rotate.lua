@@ -23,10 +23,8 @@ local sid,
   client -- the client that presents the token at the token endpoint
   = unpack(ARGV, 1, ARGC)
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
-local BOUND = 2 -- the bit in the kind of a key that says that the key has been used
 local LAST_SEEN = 4 -- the first byte of the block that says who refreshed the session last
 local DIGITS = 10 -- the most that the number in `marker_life_and_seen` has
-local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 local partition = KEYS[1]
 local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
