@@ -3,13 +3,16 @@
 -- second run with the same id returns the session that the first one created.
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
--- Returns the session's record; the id of the session to replace if it was live, or ''; 'new' if no live session of the subject, of
--- the newest MOST, has the user agent of this one, or ''; the ids of the sessions that were ended (each followed by its actor), in order. If the limit
--- refuses the session, it changes nothing, and returns 'refused', '', '', and ids and records of sessions that the limit counts, the least
--- recently used first. If one run is not enough, it creates nothing, and returns 'again', '', 'new' or '', and the ids of the sessions that
--- it has ended; or 'more' and `progress` of the next run; or 'sweep' like 'again', and the caller then runs sweep.lua first.
--- With `claim_life` it looks at no user agent ('' for 'new'), and returns of a session that an earlier run has created: the record and
--- 'existing' while it is live, 'ended' afterwards.
+-- Returns one of the following lists. In them, `ended…` are the ids of the sessions that were ended, in order, each followed by its actor
+-- (`close`). `new` is 'new' if no live session of the subject, of the newest MOST, has the user agent of this one, otherwise ''; with
+-- `claim_life` it is always ''.
+--   record, replaced, new, ended…   the session. `replaced` is the id of the session to replace if it was live, or ''
+--   record, 'existing', ''          with `claim_life`: an earlier run has created the session, which is live
+--   'ended', '', ''                 with `claim_life`: an earlier run has created the session, which has ended
+--   'refused', '', '', id, record…  the limit refuses the session. Nothing was changed. The sessions that it counts, least recently used first
+--   'again', '', new, ended…        one run is not enough: the caller runs the script again
+--   'sweep', '', new, ended…        the same, but the caller runs sweep.lua first
+--   'more', progress, ''            the same, with this `progress`
 local sid, subject,
   child1, child2, -- the nonce of the first refresh token
   idle_timeout, absolute_lifetime, -- ms
