@@ -14,7 +14,7 @@ import { requestContextOf } from "../request-context.ts";
 import { type CredentialDeps, credentialOf } from "./credentials.ts";
 import { DEVICE } from "./device-cookie-headers.ts";
 import { REGISTRATION, registrationValue, SKIPPED } from "./device-headers.ts";
-import { type DeviceBindingParts, type DeviceServiceDeps, presentedDevice, register, renew } from "./device-service.ts";
+import { type DeviceServiceDeps, presentedDevice, register, renew } from "./device-service.ts";
 import { DPOP, provenKey } from "./dpop.ts";
 import { expireElsewhere, refuse, setCookies } from "./refuse.ts";
 
@@ -23,7 +23,6 @@ export type SessionServiceDeps = DeviceServiceDeps &
     readonly store: SessionStore;
     readonly accessTokens: AccessTokens;
     readonly refreshTokens: RefreshTokens;
-    readonly device: DeviceBindingParts;
     readonly random: Random;
     readonly refreshLimit: RateLimit;
     readonly lastSeen: ((requester: Requester) => LastSeen) | undefined;
