@@ -11,7 +11,7 @@ import type {
 import { cursorOf, NO_CURSOR, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { buffers, namesOf, text } from "./replies.ts";
+import { buffer, buffers, namesOf, text } from "./replies.ts";
 import type { Verb } from "./scripts.ts";
 import type { Argument } from "./send.ts";
 
@@ -149,18 +149,11 @@ export async function readSignalsOf(
   const [next, ...texts] = buffers(
     await link.run("signals_of", [tagOfSubject(subject)], [subject, after, limit, then]),
   );
-  const found = texts.flatMap((bytes, at) =>
-    at % 2 === 0
-      ? [
-          [
-            bytes,
-            text(texts[at + 1])
-              .split(" ")
-              .filter(Boolean),
-          ] as const,
-        ]
-      : [],
-  );
+  const found: [Buffer, readonly string[]][] = [];
+  for (let at = 0; at < texts.length; at += 2) {
+    const ids = text(texts[at + 1]);
+    found.push([buffer(texts[at]), ids === "" ? [] : ids.split(" ")]);
+  }
   return { next: next?.length ? Number(text(next)) : undefined, found };
 }
 
