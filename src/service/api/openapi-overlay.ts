@@ -30,24 +30,24 @@ const setsDeviceCookie = {
   },
 };
 
-/** The routes described here are open to everybody, including pages of other origins. */
-const OPEN = { tags: ["Verification"], security: [{}] };
-const cached = { "Cache-Control": { required: true, schema: { type: "string" }, description: "For how long." } };
-
 const key = {
   type: "object",
   required: ["kty", "kid"],
   properties: { kty: { type: "string" }, kid: { type: "string" } },
 };
 
+/** This route is open to everybody, including pages of other origins. */
 const KEY_SET = {
-  ...OPEN,
+  tags: ["Verification"],
+  security: [{}],
   summary: "Returns the keys that verify access tokens",
   operationId: "getKeySet",
   responses: {
     200: {
       description: "A JWK Set (RFC 7517 section 5)",
-      headers: cached,
+      headers: {
+        "Cache-Control": { required: true, schema: { type: "string" }, description: "For how long." },
+      },
       content: {
         "application/json": {
           schema: {
@@ -61,10 +61,6 @@ const KEY_SET = {
   },
 };
 
-const PUBLIC_PAGES = {
-  "/.well-known/jwks.json": { get: KEY_SET },
-};
-
 export default {
   document: {
     info: {
@@ -75,7 +71,7 @@ export default {
         "gRPC-Web on the same port.",
       license: { name: "Apache 2.0", identifier: "Apache-2.0" },
     },
-    paths: PUBLIC_PAGES,
+    paths: { "/.well-known/jwks.json": { get: KEY_SET } },
     components: {
       securitySchemes: {
         refreshCookie: {
