@@ -48,8 +48,8 @@ type Work = { commands: number; words: number };
  * connection is then opened again.
  */
 function openMonitor(): Promise<Redis> {
-  // The client itself never connects. It only creates the monitoring connection.
-  const never = { enableReadyCheck: false, lazyConnect: true };
+  // The client itself never connects. It only creates the monitoring connection, which does not outlive its server if it has failed.
+  const never = { enableReadyCheck: false, lazyConnect: true, retryStrategy: () => null };
   return redis.admin.duplicate(never).monitor().catch(openMonitor);
 }
 
