@@ -59,18 +59,27 @@ function ranked(before: World, after: World): World {
   );
 }
 
-/** Returns all tokens of a world, in the order in which `mapped` visits them. */
-const tokensOf = ({ jar, spare, requests, stuck }: World): Token[] => [
-  jar,
-  ...(spare === undefined ? [] : [spare]),
-  ...requests.flatMap(({ token, response }) => (response === undefined ? [token] : [token, response])),
-  ...(stuck === undefined ? [] : [stuck]),
-];
+/**
+ * Returns all tokens of a world, in the order in which `mapped` visits them. A search calls this millions of times, and arrays that are
+ * filled by loops take a fraction of the time of arrays that are spread into others.
+ */
+function tokensOf({ jar, spare, requests, stuck }: World): Token[] {
+  const tokens = [jar];
+  if (spare !== undefined) tokens.push(spare);
+  for (const { token, response } of requests) {
+    tokens.push(token);
+    if (response !== undefined) tokens.push(response);
+  }
+  if (stuck !== undefined) tokens.push(stuck);
+  return tokens;
+}
 const statesOf = ({ state, replica }: World): RotationState[] => (replica === undefined ? [state] : [state, replica]);
-const noncesOf = (world: World): string[] => [
-  ...statesOf(world).flatMap(({ nonce, childNonce }) => [nonce, childNonce]),
-  ...tokensOf(world).map(({ nonce }) => nonce),
-];
+function noncesOf(world: World): string[] {
+  const nonces: string[] = [];
+  for (const { nonce, childNonce } of statesOf(world)) nonces.push(nonce, childNonce);
+  for (const { nonce } of tokensOf(world)) nonces.push(nonce);
+  return nonces;
+}
 
 function mapped(world: World, stored: (s: RotationState) => RotationState, token: (t: Token) => Token): World {
   const { state, jar, spare, requests, replica, stuck } = world;
@@ -118,15 +127,13 @@ function asked({ state, ...world }: World, { half }: Time) {
 export function clocks(world: World, time: Time): number[] {
   const { minted, served, since, issued } = asked(world, time);
   const { childMintedAt, childServedAt, siblingsSince } = world.state;
-  return [
-    ...(minted ? [childMintedAt] : []),
-    ...(served ? [childServedAt] : []),
-    ...(since ? [siblingsSince] : []),
-    ...tokensOf(world)
-      .filter(issued)
-      .map(({ issuedAt }) => issuedAt),
-    ...world.requests.map(({ sentAt }) => sentAt),
-  ];
+  const times: number[] = [];
+  if (minted) times.push(childMintedAt);
+  if (served) times.push(childServedAt);
+  if (since) times.push(siblingsSince);
+  for (const token of tokensOf(world)) if (issued(token)) times.push(token.issuedAt);
+  for (const { sentAt } of world.requests) times.push(sentAt);
+  return times;
 }
 
 /** Returns the world with small generation numbers, and without facts about times and tokens that no rule will use any more. */
