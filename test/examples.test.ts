@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { packageDirectory, packageNames, readManifest } from "../deploy/packages/build.ts";
 import { typedSource } from "../deploy/packages/entry-points.ts";
+import { compileProject } from "./support/compiler.ts";
 import { scratch } from "./support/service.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -174,8 +175,7 @@ async function writeProject(): Promise<string> {
 test("the examples of the docs, the READMEs and the docstrings compile", async () => {
   expect(examples.length).toBeGreaterThan(20);
   const project = await writeProject();
-  const tsc = join(ROOT, "node_modules/.bin/tsc");
-  const { stdout } = await run(tsc, ["-p", project, "--pretty", "false"]).catch((error: { stdout: string }) => error);
+  const stdout = await compileProject(project);
   const faults = stdout.trim().replaceAll(/example-(\d+)\.tsx?\((\d+),/g, (_, index: string, line: string) => {
     const { source, line: start } = examples[Number(index)] as Example;
     return `${source}:${start + Number(line) - 1} (`;

@@ -2,20 +2,19 @@
  * The declarations of all published packages, in projects of every form, with the compilers of TypeScript 5.4 and of today. The long form
  * (`npm run test:packages`) also takes every version between them, and the newest.
  */
-import { execFile, execFileSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { cp, rm, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { packageNames, readManifest } from "../../deploy/packages/build.ts";
+import { compileProject } from "../support/compiler.ts";
 import { scratch } from "../support/service.ts";
 import { CONSUMER, PRINTED } from "./consumer.ts";
 import { type Directory, installPacked, nodes, tsconfig } from "./install.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TOOLS = join(ROOT, "test/tools/node_modules");
-const run = promisify(execFile);
 
 /** A compiler, and the types of Node that projects of its time have. */
 type Compiler = { readonly version: string; readonly typescript: string; readonly nodeTypes: string };
@@ -110,10 +109,7 @@ describe.each(["oldest", "newest"])("with the %s peers", (age) => {
 
   test("both plugins generate, and the program compiles and runs", async () => {
     await project.run("buf", ["generate"]);
-    const compiled = await project
-      .run(join(ROOT, "node_modules/.bin/tsc"), ["-p", "."])
-      .catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(project.path)).toBe("");
     for (const node of await nodes()) expect((await project.run(node, ["out/server.js"])).stdout).toBe(PRINTED);
   });
 });
@@ -148,10 +144,7 @@ describe.each(compilers())("TypeScript $version", ({ version, typescript, nodeTy
       ...(version.startsWith("6") && { ignoreDeprecations: "6.0" }),
     };
     await writeFile(join(path, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts", "gen"] }));
-    const tsc = join(typescript, "bin/tsc");
-    const { stdout } = await run(process.execPath, [tsc, "-p", path, "--pretty", "false"]).catch(
-      (error: { stdout: string }) => error,
-    );
+    const stdout = await compileProject(path, typescript);
     const errors = stdout.split("\n").filter((line) => line !== "");
     const isOfLibrary = (line: string) =>
       (isOld && OF_CONNECT.test(line)) || ((isOld || !form.isCurrent) && OF_FASTIFY.test(line));

@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { packageNames, readManifest } from "../../deploy/packages/build.ts";
 import { builtPackages, packed } from "../support/packages.ts";
+import { compiled } from "../support/program.ts";
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -97,7 +98,7 @@ export async function installPacked(
         await writeFile(join(path, name), text);
       }
     },
-    run: (command, args) => run(command, [...args], { cwd: path, env: { PATH, HOME: path } }),
+    run: (command, args) => run(command, [...args], { cwd: path, env: { PATH, HOME: path, ...compiled() } }),
     remove: () => rm(path, { recursive: true }),
   };
 }

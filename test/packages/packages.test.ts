@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { closure, readManifest as readInstalled } from "../../deploy/container/assemble.ts";
 import { packageDirectory, packageNames, readManifest, repositoryUrl } from "../../deploy/packages/build.ts";
+import { compileProject } from "../support/compiler.ts";
 import { builtPackages } from "../support/packages.ts";
 import { scratch, startService } from "../support/service.ts";
 import { until } from "../support/until.ts";
@@ -154,8 +155,7 @@ const server = createServer(handler).listen(0, "127.0.0.1", async () => {
   test("generates, compiles and serves", async () => {
     await directory.run("buf", ["generate"]);
     expect(await readFile(join(directory.path, "gen/shelf_http.ts"), "utf8")).toContain(`from "connect-http-routes"`);
-    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(directory.path)).toBe("");
     for (const node of await nodes()) {
       const { stdout } = await directory.run(node, ["out/main.js"]);
       expect(stdout).toBe('200 {"name":"books/b","page":7} true\n');
@@ -218,8 +218,7 @@ export const wrong = () => library.getBook({ name: 1 });
 
   test("compiles for a page or a worker, with tables whose types are its own", async () => {
     await directory.run("buf", ["generate"]);
-    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(directory.path)).toBe("");
   });
 });
 
@@ -243,8 +242,7 @@ describe("the example of docs/reference/http-layer.md", () => {
 
   test("generates, compiles and prints what docs/reference/http-layer.md shows", async () => {
     await directory.run("buf", ["generate"]);
-    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(directory.path)).toBe("");
     const server = spawn(process.execPath, ["out/main.js"], {
       cwd: directory.path,
       env: { PATH: process.env.PATH, PORT: "0" },
@@ -291,8 +289,7 @@ await verifier.close();
   afterAll(() => directory.remove());
 
   test("compiles, and verifies a token of a running service", async () => {
-    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(directory.path)).toBe("");
     const service = await startService();
     const response = await fetch(`${service.adminUrl}/auth.admin.v1.SessionAdminService/CreateSession`, {
       method: "POST",
@@ -339,8 +336,7 @@ await session.accessToken().catch((error: unknown) => console.log(state, error i
   afterAll(() => directory.remove());
 
   test("compiles for a browser, and may be imported on a server", async () => {
-    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(directory.path)).toBe("");
     for (const node of await nodes()) {
       const { stdout } = await directory.run(node, ["out/main.js"]);
       expect(stdout).toBe("unknown disposed\n");
@@ -379,8 +375,7 @@ server.listen(0, "127.0.0.1", () => console.log((server.address() as AddressInfo
   afterAll(() => Promise.all([directory.remove(), second.remove()]));
 
   test("compile, and serve a stock client", async () => {
-    const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(directory.path)).toBe("");
     for (const node of await nodes()) {
       const server = spawn(node, ["out/main.js"], { cwd: directory.path, stdio: ["ignore", "pipe", "inherit"] });
       const exited = new Promise((resolve) => server.once("exit", resolve));

@@ -1,12 +1,11 @@
 /** The recipes of examples/migration with the libraries whose sessions they read, and the real service. */
-import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { compileProject } from "../support/compiler.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
@@ -14,7 +13,6 @@ import { type Service, scratch, startService } from "../support/service.ts";
 const ROOT = process.cwd();
 const ISSUER = "https://auth.example";
 const SETUP_TIMEOUT_MS = 300_000;
-const run = promisify(execFile);
 const toClose: (() => unknown)[] = [];
 afterAll(() => Promise.all(toClose.map((close) => close())));
 
@@ -131,9 +129,7 @@ describe("in Node", () => {
     const { compilerOptions } = JSON.parse(readFileSync("examples/migration/tsconfig.json", "utf8"));
     const options = { ...compilerOptions, noEmit: true, allowImportingTsExtensions: true };
     writeFileSync(join(directory, "tsconfig.json"), JSON.stringify({ compilerOptions: options, include: ["*.ts"] }));
-    const tsc = join(ROOT, "node_modules/.bin/tsc");
-    const compiled = await run(tsc, ["-p", "."], { cwd: directory }).catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(directory)).toBe("");
     world = await start(NODE, (env) =>
       startProgram(process.execPath, ["--preserve-symlinks-main", join(directory, "app.ts")], {
         cwd: directory,

@@ -7,6 +7,7 @@ import { rolldown } from "rolldown";
 import { beforeAll, expect, test } from "vitest";
 import { describeDirectory } from "../protoc-gen-http-openapi/describe.ts";
 import { BUF } from "../support/buf.ts";
+import { compileProject } from "../support/compiler.ts";
 import { scratch } from "../support/service.ts";
 
 const run = promisify(execFile);
@@ -47,10 +48,7 @@ async function compile(folder: string): Promise<string> {
     ...{ moduleResolution: "bundler", types: ["node"], lib: ["es2024", "dom", "dom.iterable"] },
   };
   write("tsconfig.json", JSON.stringify({ compilerOptions, include: [folder] }));
-  // The compiler prints its errors to standard output.
-  const compiler = resolve("node_modules/.bin/tsc");
-  const found = await run(compiler, ["-p", directory]).catch(({ stdout }: { stdout: string }) => ({ stdout }));
-  return found.stdout;
+  return compileProject(directory);
 }
 
 /** The part of each generator that the page does not have: how a test prepares the query that the component then has. */

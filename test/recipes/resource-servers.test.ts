@@ -5,6 +5,7 @@ import { connect } from "node:http2";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Directory, installPacked } from "../packages/install.ts";
+import { compileProject } from "../support/compiler.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { type Service, startService } from "../support/service.ts";
@@ -30,8 +31,7 @@ beforeAll(async () => {
     "tsconfig.json": JSON.stringify({ compilerOptions, include: EXAMPLES }),
   });
   await directory.run("sh", ["-c", "cd connect && buf generate"]);
-  const compiled = await directory.run("tsc", ["-p", "."]).catch((error: { stdout: string }) => error);
-  expect(compiled.stdout).toBe("");
+  expect(await compileProject(directory.path)).toBe("");
   service = await startService({ ISSUER, AUDIENCE });
 }, SETUP_TIMEOUT_MS);
 afterAll(async () => {

@@ -5,6 +5,7 @@ import { cp, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { compileProject } from "../support/compiler.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 
 const ROOT = process.cwd();
@@ -47,9 +48,7 @@ test("Python creates a session and refreshes it over gRPC", async () => {
 
 test("TypeScript creates a session and refreshes it over gRPC", async () => {
   await generate("typescript");
-  const options = { cwd: inside("typescript"), env: { ...process.env, PATH } };
-  const compiled = await run("tsc", ["-p", "."], options).catch((error: { stdout: string }) => error);
-  expect(compiled.stdout).toBe("");
+  expect(await compileProject(inside("typescript"))).toBe("");
   const ran = await call("typescript", process.execPath, ["out/main.js"]);
   expect(ran.stdout).toBe("refreshed alice true\nUnauthenticated\n");
 });

@@ -1,9 +1,8 @@
 /** `examples/next`, built and started by Next.js. */
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { compileProject } from "../support/compiler.ts";
 import { bearer, logIn } from "../support/sessions.ts";
 import { buildApplication, startApplication } from "./application.ts";
 import { describeApplication } from "./application-tests.ts";
@@ -13,9 +12,7 @@ const BUILD_TIMEOUT_MS = 300_000;
 
 describeApplication("next", (running) => {
   test("its types are right", async () => {
-    const project = running().built.path;
-    const compiled = await promisify(execFile)("tsc", ["-p", project]).catch((error: { stdout: string }) => error);
-    expect(compiled.stdout).toBe("");
+    expect(await compileProject(running().built.path)).toBe("");
   });
 
   test("a route handler takes bearer tokens", async () => {

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { rolldown } from "rolldown";
 import { expect } from "vitest";
+import { compileProject } from "./compiler.ts";
 
 const run = promisify(execFile);
 const TOOLS = resolve("test/tools/node_modules");
@@ -47,11 +48,7 @@ export async function runProgram(directory: string, text: string, env: Record<st
   const program = join(directory, "program.ts");
   writeFileSync(program, text);
   writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(TSCONFIG));
-  // The compiler prints its errors to standard output.
-  const found = await run("node_modules/.bin/tsc", ["-p", directory]).catch(({ stdout }: { stdout: string }) => ({
-    stdout,
-  }));
-  expect(found.stdout).toBe("");
+  expect(await compileProject(directory)).toBe("");
   const bundle = join(directory, "program.mjs");
   await (await rolldown({ input: program, resolve: { alias: IMPORTED } })).write({ file: bundle });
   return JSON.parse((await run(process.execPath, [bundle], { env })).stdout);
