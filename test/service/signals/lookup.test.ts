@@ -1,8 +1,8 @@
 import { createSocket } from "node:dgram";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
-import { createLookup, type Find, type LookupDeps } from "../../../src/service/signals/send/lookup.ts";
+import { afterEach, describe, expect, test } from "vitest";
+import { createLookup, type Find, type LookupDeps, lookupFunction } from "../../../src/service/signals/send/lookup.ts";
 import { scratch } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
@@ -125,4 +125,40 @@ test("names that have waited for the system too long, or that are too many, are 
   await first;
   expect((await Promise.all(found)).filter((outcome) => typeof outcome === "string")).toHaveLength(1);
   expect([asked.length, names()]).toEqual([0, []]);
+});
+
+describe("the look-up of a connection", () => {
+  const addresses = [
+    { address: "10.0.0.1", family: 4 },
+    { address: "fd00::1", family: 6 },
+  ] as const;
+  /** Returns what a connection is given. */
+  const looked = (all: boolean, find: Find, refuse: Parameters<typeof lookupFunction>[1] = () => undefined) =>
+    new Promise((resolve) => {
+      lookupFunction(find, refuse)("receiver.example", { all }, (...given) => resolve(given));
+    });
+
+  test("is all addresses, or the first one", async () => {
+    expect(await looked(true, async () => addresses)).toEqual([null, addresses]);
+    expect(await looked(false, async () => addresses)).toEqual([null, "10.0.0.1", 4]);
+  });
+
+  test("is an error where the name has no address, an address is refused, or the look-up fails", async () => {
+    expect(await looked(true, async () => [])).toEqual([new Error("no address"), "", 0]);
+    expect(await looked(false, async () => [])).toEqual([new Error("no address"), "", 0]);
+    const refused = new Error("refused");
+    expect(
+      await looked(
+        true,
+        async () => addresses,
+        () => refused,
+      ),
+    ).toEqual([refused, "", 0]);
+    expect(await looked(true, async () => Promise.reject(new Error("out")))).toEqual([new Error("out"), "", 0]);
+  });
+});
+
+test("without a hosts file, names are looked up by DNS", async () => {
+  const { find } = await world(() => "10.0.0.7", { hostsFile: join(scratch(), "none") });
+  expect(await find("receiver.example")).toEqual([{ address: "10.0.0.7", family: 4 }]);
 });

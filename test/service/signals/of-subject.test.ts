@@ -60,7 +60,26 @@ test("subscriptions whose filter names the subject are found", async () => {
   const known = [
     subscription("only", { filter: { subject: "alice" } }),
     subscription("not", { filter: { exceptSubjects: ["bob", "alice"] } }),
+    subscription("all"),
     subscription("other", { filter: { subject: "alice2", exceptSubjects: ["bob"] } }),
   ];
   expect(await signalsOf(known).named("alice")).toEqual(["only", "not"]);
+});
+
+test("one signal that was not read is waited for among others, and a page is handed on", async () => {
+  const [first, second] = [page([]), page(["a"])];
+  const both = { signals: [...first.signals, ...second.signals], next: undefined };
+  const { read, delivered } = signalsOf([subscription("a")], both, page([]));
+  await delivered("alice");
+  expect(read).toEqual([0, 0]);
+  const asked: unknown[] = [];
+  const log = {
+    async ofSubject(...args: readonly unknown[]) {
+      asked.push(args);
+      return first;
+    },
+  };
+  const signals = createSubjectSignals({ log, subscriptions: { known: async () => [] }, clock: () => 0 });
+  expect(await signals.page("alice", 3)).toBe(first);
+  expect(asked).toEqual([["alice", 3, 500]]);
 });

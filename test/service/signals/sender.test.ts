@@ -1,10 +1,11 @@
 import { createServer as createHttp, type RequestListener } from "node:http";
 import { createServer as createHttps } from "node:https";
 import { type AddressInfo, createServer as createTcp, type Server, type Socket } from "node:net";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import type { Find } from "../../../src/service/signals/send/lookup.ts";
 import { createSender, type Sender, type SenderOptions } from "../../../src/service/signals/send/sender.ts";
 import { selfSigned } from "../../support/certificate.ts";
+import { until } from "../../support/until.ts";
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
@@ -192,4 +193,136 @@ test("a certificate must be of a known authority", async () => {
   const port = await listen(createHttps(PEM, (_, response) => response.end()));
   expect(await sender().send(to(`https://127.0.0.1:${port}/`))).toEqual({ ok: false, error: "tls" });
   expect(await sender({ ca: PEM.cert }).send(to(`https://127.0.0.1:${port}/`))).toEqual({ ok: true, status: 200 });
+});
+
+test.each(["nonsense", "ftp://receiver.example/", "http://8.8.8.8/"])("nothing is sent to %s", async (url) => {
+  expect(await sender().send(to(url))).toEqual({ ok: false, error: "address_refused" });
+});
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/** Starts a receiver that responds to the requests of a connection with these texts, one after the other, and then closes it. */
+async function responding(...texts: readonly string[]) {
+  const seen = { connections: 0, requests: 0, closed: 0 };
+  const port = await bytes((socket) => {
+    seen.connections++;
+    socket.on("close", () => seen.closed++);
+    let at = 0;
+    socket.on("data", () => {
+      seen.requests++;
+      const text = texts[at++];
+      if (text === undefined) socket.destroy();
+      else socket.write(text);
+    });
+  });
+  return { seen, url: `http://127.0.0.1:${port}/` };
+}
+
+describe("a connection that was kept open", () => {
+  test("and that the receiver closes is replaced by a new one", async () => {
+    const { seen, url } = await responding(OK);
+    const { send } = sender();
+    for (let times = 0; times < 3; times++) expect(await send(to(url))).toEqual({ ok: true, status: 200 });
+    // The second and the third request were sent twice each.
+    expect(seen).toMatchObject({ connections: 3, requests: 5 });
+  });
+
+  test("is replaced once: a receiver that closes two of them is unreachable", async () => {
+    let waiting: Socket[] = [];
+    let requests = 0;
+    const port = await bytes((socket) => {
+      socket.on("data", () => {
+        if (++requests > 2) return socket.destroy();
+        waiting.push(socket);
+        if (waiting.length < 2) return;
+        for (const one of waiting) one.write(OK);
+        waiting = [];
+      });
+    });
+    const { send } = sender();
+    const url = `http://127.0.0.1:${port}/`;
+    await Promise.all([send(to(url)), send(to(url))]);
+    expect(await send(to(url))).toEqual({ ok: false, error: "unreachable" });
+    expect(requests).toBe(4);
+  });
+
+  test("is not replaced where its response is broken", async () => {
+    const { seen, url } = await responding(OK, "SSH-2.0-garbage\r\n\r\n");
+    const { send } = sender();
+    await send(to(url));
+    expect(await send(to(url))).toEqual({ ok: false, error: "invalid_response" });
+    expect(seen).toMatchObject({ connections: 1, requests: 2 });
+  });
+
+  test("is closed with the sender", async () => {
+    const { seen, url } = await responding(OK);
+    const secure = { closed: 0 };
+    const server = createHttps(PEM, (_, response) => response.end());
+    server.on("secureConnection", (socket) => socket.on("close", () => secure.closed++));
+    const port = await listen(server);
+    const one = sender({ ca: PEM.cert });
+    await one.send(to(url));
+    await one.send(to(`https://127.0.0.1:${port}/`));
+    expect([seen.closed, secure.closed]).toEqual([0, 0]);
+    one.close();
+    await until(() => expect([seen.closed, secure.closed]).toEqual([1, 1]));
+  });
+
+  test.each([
+    [16_384, 1],
+    [16_385, 2],
+  ])("is used again after a body of %d bytes if that is short: %d connections", async (length, connections) => {
+    const { seen, url } = await responding(
+      `HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n${"x".repeat(length)}`,
+      OK,
+    );
+    const { send } = sender();
+    await send(to(url));
+    // The connection is free, or closed, once the body was read.
+    await until(() => expect(seen.requests).toBe(1));
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(await send(to(url))).toEqual({ ok: true, status: 200 });
+    expect(seen.connections).toBe(connections);
+  });
+});
+
+test("a new connection that the receiver closes is not tried again", async () => {
+  const { seen, url } = await responding();
+  expect(await sender().send(to(url))).toEqual({ ok: false, error: "unreachable" });
+  expect(seen).toMatchObject({ connections: 1, requests: 1 });
+});
+
+test("eight interim responses are accepted before the response, and the ninth is too much", async () => {
+  const interim = "HTTP/1.1 103 Early Hints\r\n\r\n";
+  const send = async (text: string) => sender({ deadlineMs: 2_000 }).send(to((await responding(text)).url));
+  expect(await send(interim.repeat(8) + OK)).toEqual({ ok: true, status: 200 });
+  expect(await send(interim.repeat(9))).toEqual({ ok: false, error: "too_large" });
+});
+
+test("a connection that is closed after its handshake is unreachable, and no fault of TLS", async () => {
+  const server = createHttps(PEM, (request) => request.socket.destroy());
+  const port = await listen(server);
+  const result = await sender({ ca: PEM.cert }).send(to(`https://127.0.0.1:${port}/`));
+  expect(result).toEqual({ ok: false, error: "unreachable" });
+});
+
+test("an upgrade that nobody asked for closes the connection", async () => {
+  const { seen, url } = await responding("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
+  expect(await sender().send(to(url))).toEqual({ ok: false, error: "invalid_response" });
+  await until(() => expect(seen.closed).toBe(1));
+});
+
+test("the address that is really used is checked, whatever the look-up has said", async () => {
+  let requests = 0;
+  const port = await listen(createHttps(PEM, () => requests++));
+  let asked = 0;
+  const found = {
+    family: 4 as const,
+    get address() {
+      return asked++ === 0 ? "8.8.8.8" : "127.0.0.1";
+    },
+  };
+  const one = sender({ allowPrivate: false, ca: PEM.cert, find: async () => [found] });
+  const result = await one.send(to(`https://receiver.example:${port}/`));
+  expect([result, requests]).toEqual([{ ok: false, error: "address_refused" }, 0]);
 });

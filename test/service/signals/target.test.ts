@@ -30,6 +30,7 @@ const CLASSES: Readonly<Record<AddressClass, readonly string[]>> = {
       "::",
       "fe80::1",
       "fe80::1%lo",
+      "2001:4860::1%lo",
       "fec0::1",
       "ff02::1",
       "2001:db8::1",

@@ -54,7 +54,7 @@ function addressesOf(found: PromiseSettledResult<readonly string[]>, family: 4 |
 /** Returns whether the hosts file contains a name. The system then finds its address without a name server. */
 async function isListed(name: string, hostsFile: string): Promise<boolean> {
   const lines = (await readFile(hostsFile, "utf8").catch(() => "")).split("\n");
-  return lines.some((line) => line.replace(/#.*/, "").trim().toLowerCase().split(/\s+/).slice(1).includes(name));
+  return lines.some((line) => line.replace(/#.*/, "").toLowerCase().split(/\s/).slice(1).includes(name));
 }
 
 const askSystem: Find = async (name) => (await lookup(name, { all: true })) as readonly Address[];

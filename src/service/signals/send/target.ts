@@ -23,7 +23,7 @@ export function parseTarget(text: string, rules: TargetRules): URL | undefined {
   const secure = url.protocol === "https:";
   if (!secure && !(rules.allowPrivate && url.protocol === "http:")) return undefined;
   if (url.username !== "" || url.password !== "" || url.hash !== "" || url.port === "0") return undefined;
-  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const host = url.hostname.replace(/[[\]]/g, "");
   return isIP(host) !== 0 && !isAllowed(host, secure, rules) ? undefined : url;
 }
 
@@ -72,7 +72,7 @@ function listOf(...texts: readonly string[]): BlockList {
 /** Returns the IPv4 address at the end of an IPv6 address, which the URL parser has written in its canonical form (RFC 5952). */
 function lastFourBytes(address: string): string {
   const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const groups = (canonical.split("::").at(-1) as string).split(":").slice(-2);
+  const groups = (canonical.split("::").at(-1) as string).split(":");
   const [high = 0, low = 0] = ["0", ...groups].slice(-2).map((group) => Number.parseInt(group || "0", 16));
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
