@@ -111,8 +111,7 @@ export function createRenewal(
     const { signal } = waiters;
     const sinceMs = countdown(realm, 0);
     inFlight ??= exclusively(realm, name, signal, async () => {
-      // If the lock took long to get, messages between tabs take long as well. So the wait for a reply is extended by twice that time.
-      await ask(-2 * sinceMs(), signal);
+      await ask(sinceMs, signal);
       return signal.aborted ? undefined : request(replacement);
     }).finally(() => {
       inFlight = undefined;
@@ -120,14 +119,15 @@ export function createRenewal(
     return inFlight;
   }
 
-  /** Asks the other tabs for a token. Its arrival aborts `signal`. */
-  async function ask(extraMs: number, signal: AbortSignal): Promise<void> {
+  /** Asks the other tabs for a token, whose arrival aborts `signal`. @param sinceMs when the wait for the lock began, as a time left */
+  async function ask(sinceMs: () => number, signal: AbortSignal): Promise<void> {
     const { token, doubtful } = known;
     const replyTo = name + realm.Math.random();
     const box = open(replyTo);
     // A tab whose state is in doubt asks for any token: even its own token confirms the state, if a tab that is not in doubt sends it.
     say({ type: "ask", newerThan: doubtful || !token?.text ? 0 : token.claims.iat, replyTo });
-    const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) + extraMs;
+    // If the lock took long to get, messages between tabs take long as well. So the wait for a reply is extended by twice that time.
+    const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
     await sleep(realm, Math.min(MAX_PATIENCE_MS, patienceMs), signal);
     box?.close();
   }
@@ -157,7 +157,8 @@ export function createRenewal(
 
   closed.addEventListener("abort", () => {
     channel = channel?.close() as undefined;
-    settle(0);
+    // No call in progress may begin another attempt.
+    settle(Number.POSITIVE_INFINITY);
     plan();
   });
   onWake(realm, closed, ({ type, persisted }) => {
@@ -185,7 +186,7 @@ export function createRenewal(
           return token.text;
         }
         if (attempt > 1) throw unavailable(outcome?.cause);
-        outcome = await renew();
+        outcome = (await renew()) ?? outcome;
       }
     },
     /** Returns another token than `text`, which a service has refused, if it can get one. */
@@ -195,8 +196,7 @@ export function createRenewal(
       // If the refused token was itself a replacement of a refused token, and the session has not changed in between, the token is not the
       // cause, and a further one would not help.
       if (token?.text === text && token.replacement !== version) await renew(version);
-      const other = known.token?.text;
-      return other === text ? undefined : other;
+      return known.token?.text === text ? undefined : known.token?.text;
     },
     /** @param token of the session after a sign-in, if a server has rendered it */
     begin(token?: HeldToken): void {

@@ -49,7 +49,7 @@ export function createDisplay(realm: Realm, closed: AbortSignal) {
       // The wrapper is new for each call, because a function may be added twice.
       const own = () => closed.aborted || (listeners.has(own) && listener());
       listeners.add(own);
-      return () => void listeners.delete(own);
+      return () => listeners.delete(own);
     },
   };
 }
