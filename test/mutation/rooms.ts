@@ -7,8 +7,8 @@ type Room = {
 
 /**
  * The rooms where a wrong sign is a wrong logout. The tests call the mutated code in their own process, because a mutant is switched on
- * there. Left out are tests of other processes, of browsers and frameworks, those that change the code's text themselves, and searches that
- * take longer than a mutant is worth.
+ * there. Left out are tests of other processes, of browsers and frameworks, those that change the code's text themselves, searches that
+ * take longer than a mutant is worth, and the hook for React, which only a browser runs.
  */
 export const ROOMS: Readonly<Record<string, Room>> = {
   session: {
@@ -45,8 +45,12 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     leftOut: ["test/server/{next,nuxt,react-router,sveltekit,fastify-ready,outage,routers}.test.ts"],
   },
   browser: {
-    sources: ["src/browser/*.ts", "src/browser/device/*.ts"],
-    tests: ["test/browser/simulation", "test/browser/device/scripted.test.ts", "test/browser/{realm,snapshot}.test.ts"],
+    sources: ["src/browser/*.ts", "src/browser/device/*.ts", "!src/browser/react.ts"],
+    tests: [
+      "test/browser/simulation",
+      "test/browser/device",
+      "test/browser/{console,realm,redirects,snapshot}.test.ts",
+    ],
     leftOut: ["test/browser/simulation/machine.test.ts"],
   },
 };

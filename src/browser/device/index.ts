@@ -1,6 +1,6 @@
 /** Binds sessions to devices by script, for browsers without Device Bound Session Credentials. Other pages need not load this module. */
 import type { Realm } from "../realm.ts";
-import { claimsOf } from "../token.ts";
+import { type Claims, claimsOf } from "../token.ts";
 import { createDeviceKeys, type KeysRealm } from "./keys.ts";
 import { createDeviceRequests, type DeviceRequests, quoted } from "./requests.ts";
 
@@ -39,8 +39,9 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
   async function accept(current: DeviceRequests, response: Response): Promise<void> {
     const offered = quoted(response.headers.get("secure-session-registration"), ";challenge=");
     if (!offered || registers) return;
-    const body = (await response.json()) as { readonly data?: { readonly accessToken?: string } };
-    const sid = claimsOf(body.data?.accessToken)?.sid;
+    // What is no response of the service throws here, and registers nothing.
+    const { data } = (await response.json()) as { readonly data: { readonly accessToken: string } };
+    const { sid } = claimsOf(data.accessToken) as Claims;
     if (!sid || registers) return;
     registers = true;
     current
@@ -70,7 +71,7 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
       response = await attempt();
     }
     // The response is evaluated before the kit gets it, because the kit then aborts the requests that are still under way.
-    if (response.ok) await accept(current, response.clone()).catch(() => {});
+    await accept(current, response.clone()).catch(() => {});
     return response;
   }
 

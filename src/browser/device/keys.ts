@@ -64,20 +64,17 @@ export function createDeviceKeys({ indexedDB, crypto }: KeysRealm, name: string)
   }
 
   const read = (store: StoreLike) => settled(store.getAll()) as Promise<DeviceRecord[]>;
-  const find = (records: readonly DeviceRecord[], sid: string) => records.find((record) => record.sid === sid);
 
   return {
     all: () => inStore(read),
 
     async obtain(sid) {
-      const known = find(await inStore(read), sid);
-      if (known) return known;
       const algorithm = { name: "ECDSA", namedCurve: "P-256" };
       const keys = (await crypto.subtle.generateKey(algorithm, false, ["sign"])) as KeyPair;
       return inStore(async (store) => {
         // The key is read and written in one transaction: another tab may have been faster, and its key may be registered already.
-        const faster = find(await read(store), sid);
-        if (faster) return faster;
+        const known = (await read(store)).find((record) => record.sid === sid);
+        if (known) return known;
         const record = { sid, keys };
         await settled(store.add(record));
         const ids = await settled(store.getAllKeys());

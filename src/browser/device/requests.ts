@@ -12,7 +12,6 @@ const RENEWED_MS = 60_000;
 /** How often a request is sent at most: if its challenge has expired, the response contains a new one. */
 const MAX_ATTEMPTS = 3;
 
-const FORBIDDEN = 403;
 const TOO_MANY_REQUESTS = 429;
 
 const expired = () => 0;
@@ -70,8 +69,8 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
         }
         // The response is not from the service, or reports an outage. It does not show whether the key is valid, so the caller gets it.
         if (response.ok || response.status >= TOO_MANY_REQUESTS) return response;
-        if (response.status !== FORBIDDEN) return undefined;
-        // The cookies may belong to another session than the latest key, because another user may have signed in since.
+        // The cookies may belong to another session than the latest key, because another user may have signed in since. Where the response
+        // names none, it is no challenge, and the refresh may continue.
         const sid = quoted(next, ";id=");
         record = known.find((each) => each.sid === sid);
       }
@@ -96,7 +95,7 @@ const encode = (bytes: Uint8Array): string =>
   btoa(String.fromCharCode(...bytes))
     .replace(/\+/g, "-")
     .replace(/\//g, "_")
-    .replace(/=+$/, "");
+    .replace(/=/g, "");
 
 const segment = (value: unknown): string => encode(new TextEncoder().encode(JSON.stringify(value)));
 
@@ -105,7 +104,7 @@ async function proofOf(
   { subtle }: Pick<Crypto, "subtle">,
   { privateKey, publicKey }: KeyPair,
   challenge: string,
-  registers = false,
+  registers?: true,
 ): Promise<string> {
   const header: Record<string, unknown> = { alg: "ES256", typ: "dbsc+jwt" };
   if (registers) {

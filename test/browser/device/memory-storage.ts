@@ -5,6 +5,8 @@ export type MemoryStorage = {
   readonly indexedDB: KeysRealm["indexedDB"];
   /** The number of requests under way. */
   readonly pending: number;
+  /** The number of databases that are open. */
+  readonly connections: number;
   /** Removes all keys, as when a user deletes the data of a site. */
   clear(): void;
   /** How the storage behaves. `broken`: it rejects. `stalled`: it never responds. */
@@ -21,7 +23,10 @@ type Request<T> = {
 
 export function createMemoryStorage(): MemoryStorage {
   const databases = new Map<string, Map<number, unknown>>();
+  /** The names of the databases that have a store. */
+  const created = new Set<string>();
   let pending = 0;
+  let connections = 0;
   let nextId = 1;
   /**
    * The transactions, in the order in which they were opened. Only the first one runs. It is complete when it makes no request for one turn
@@ -81,20 +86,36 @@ export function createMemoryStorage(): MemoryStorage {
     get pending() {
       return pending;
     },
-    clear: () => databases.clear(),
+    get connections() {
+      return connections;
+    },
+    clear() {
+      databases.clear();
+      created.clear();
+    },
     indexedDB: {
       open(name) {
         const rows = databases.get(name) ?? new Map<number, unknown>();
         databases.set(name, rows);
         const database = {
-          createObjectStore: () => {},
-          transaction: () => ({ objectStore: () => transactionOn(rows) }),
-          close: () => {},
+          // Only a store that makes keys itself takes values without one.
+          createObjectStore: (_store: string, { autoIncrement }: { readonly autoIncrement?: boolean }) =>
+            autoIncrement && created.add(name),
+          transaction: () => ({
+            objectStore() {
+              if (!created.has(name)) throw new DOMException("there is no such store", "NotFoundError");
+              return transactionOn(rows);
+            },
+          }),
+          close: () => {
+            connections--;
+          },
         };
-        return request(
-          () => database,
-          (step) => void setImmediate(step),
-        );
+        const open = () => {
+          connections++;
+          return database;
+        };
+        return request(open, (step) => void setImmediate(step));
       },
     },
   };

@@ -145,19 +145,24 @@ describe("a browser without device bound sessions", () => {
     expect(other.session.key).toBeUndefined();
   });
 
-  test("returns its realm as it is where there is no IndexedDB or no crypto", () => {
-    const realm = { fetch } as unknown as Realm;
+  test.each([
+    ["IndexedDB or crypto", {}],
+    ["IndexedDB", { crypto }],
+    ["crypto", { indexedDB: new DeviceWorld().storage.indexedDB }],
+    ["crypto.subtle, as on a page over http", { indexedDB: new DeviceWorld().storage.indexedDB, crypto: {} }],
+  ])("returns its realm as it is where there is no %s", (_, given) => {
+    const realm = { fetch, ...given } as unknown as Realm;
     expect(withDeviceKey(realm)).toBe(realm);
   });
 
   test("leaves functions and classes of the browser as usable as they are", () => {
     const { indexedDB } = new DeviceWorld().storage;
-    const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance, marked: true };
+    const platform = { fetch, indexedDB, crypto, Date, BroadcastChannel, Math, performance };
     const global = {
       ...platform,
       // The function is written as a method, because methods have no `prototype`, like the built-in functions of browsers.
       setTimeout() {
-        if (this.marked !== true) throw new TypeError("Illegal invocation");
+        if (this !== global) throw new TypeError("Illegal invocation");
         return 1;
       },
     };

@@ -35,6 +35,8 @@ export class DeviceWorld {
   on = true;
   /** The names of the requests that reached the service. */
   readonly requests: string[] = [];
+  /** How the requests were sent, in the same order. */
+  readonly sent: RequestInit[] = [];
   /** The number of refused refreshes of a live session. */
   wrongRefusals = 0;
   session: ServiceSession;
@@ -142,6 +144,7 @@ export class DeviceWorld {
     if (network === "outage") return responseOf({ status: 503, body: { error: { code: "E503_UNAVAILABLE" } } });
     if (network === "limited") return responseOf({ status: 429, body: { error: { code: "E429_RATE_LIMITED" } } });
     this.requests.push(path);
+    this.sent.push(init ?? {});
     const reply = this.#serve(path, new Headers(init?.headers).get("secure-session-response"));
     if (network === "lost") throw new TypeError("lost");
     return responseOf(reply);
