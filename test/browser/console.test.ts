@@ -22,11 +22,14 @@ function page({ respond = () => new Response(), ...given }: Given) {
 /** Opens two sessions, since an application may do so by mistake, and asks each for a token. Returns what the console has. */
 async function warningsOf(options: Parameters<typeof createSession>[0], given: Given): Promise<readonly string[]> {
   const { warnings, realm } = page(given);
+  let first: readonly string[] | undefined;
   for (let opened = 0; opened < 2; opened++) {
     const session = createSession(options, realm);
     await expect(session.accessToken()).rejects.toThrow();
     session.dispose();
+    first ??= [...warnings];
   }
+  expect(warnings).toEqual(first);
   return warnings;
 }
 
@@ -43,9 +46,17 @@ test.each([404, 200, 405])("a page in place of the service: %i with HTML", async
 });
 
 test("an outage is no such page", async () => {
-  expect(await warningsOf({ baseUrl: "https://outage.example" }, { respond: html(502) })).toEqual([]);
+  for (const status of [500, 502])
+    expect(await warningsOf({ baseUrl: `https://outage${status}.example` }, { respond: html(status) })).toEqual([]);
   const limited = () => Response.json({ error: { code: "E429_RATE_LIMITED" } }, { status: 429 });
   expect(await warningsOf({ baseUrl: "https://limited.example" }, { respond: limited })).toEqual([]);
+});
+
+test("a browser without a console gets the status of the page in place of the service", async () => {
+  const { realm } = page({ respond: html(404) });
+  const session = createSession({ baseUrl: "https://silent.example" }, { ...realm, console: undefined as never });
+  await expect(session.accessToken()).rejects.toMatchObject({ reason: "unavailable", cause: 404 });
+  session.dispose();
 });
 
 test("a hint cookie that is absent, in development", async () => {

@@ -93,12 +93,12 @@ describe("the state machine", () => {
 });
 
 describe("a message of another tab", () => {
-  const told = (known: machine.Known, message: TabMessage) => hear(known, message, realm, undefined);
+  const heard = (known: machine.Known, message: TabMessage) => hear(known, message, realm, undefined);
 
   test("that it failed delays a tab that needs a token, for what is left of the time", () => {
     const failed = { type: "failed", waitMs: 5_000, atMs: NOW_MS - 2_000 } as const;
-    expect(told(machine.BEGINNING, failed)).toMatchObject({ state: "offline", failures: 1, waitMs: 3_000 });
-    expect(told(active("s1", 100, 20_000), failed)).toMatchObject({ state: "offline", waitMs: 3_000 });
+    expect(heard(machine.BEGINNING, failed)).toMatchObject({ state: "offline", failures: 1, waitMs: 3_000 });
+    expect(heard(active("s1", 100, 20_000), failed)).toMatchObject({ state: "offline", waitMs: 3_000 });
   });
 
   test.each([
@@ -106,12 +106,12 @@ describe("a message of another tab", () => {
     ["arrives later than that", machine.BEGINNING, 6_000],
     ["reaches a tab whose token is fresh", active("s1"), 0],
   ])("that it failed changes nothing if it %s", (_, known, agoMs) => {
-    expect(told(known, { type: "failed", waitMs: 5_000, atMs: NOW_MS - agoMs })).toBe(known);
+    expect(heard(known, { type: "failed", waitMs: 5_000, atMs: NOW_MS - agoMs })).toBe(known);
   });
 
   test("with a token is taken while the token is valid", () => {
     const sent = (agoMs: number, text = textOf("s1", 100)) =>
-      told(machine.BEGINNING, { type: "token", text, atMs: NOW_MS - agoMs });
+      heard(machine.BEGINNING, { type: "token", text, atMs: NOW_MS - agoMs });
     expect(sent(LIFE_S * 1000 - 1)).toMatchObject({ state: "active", token: { claims: { sid: "s1" } } });
     expect(sent(LIFE_S * 1000)).toBe(machine.BEGINNING);
     expect(sent(LIFE_S * 1000 + 1)).toBe(machine.BEGINNING);
@@ -119,7 +119,7 @@ describe("a message of another tab", () => {
   });
 
   test("of a sign-in or of an end is the step of that name", () => {
-    expect(told(active("s1"), { type: "began" })).toEqual(machine.begin(active("s1")));
-    expect(told(ended, { type: "ended", sid: "s2" })).toEqual(machine.hearEnd(ended, { sid: "s2" }));
+    expect(heard(active("s1"), { type: "began" })).toEqual(machine.begin(active("s1")));
+    expect(heard(ended, { type: "ended", sid: "s2" })).toEqual(machine.hearEnd(ended, { sid: "s2" }));
   });
 });
