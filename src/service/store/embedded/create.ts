@@ -1,13 +1,13 @@
 /** Creates a session, in several transactions if its subject has many (subject-steps.ts). Other work runs in between. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SessionLimit } from "../../session/admin/limit.ts";
-import type { Origin } from "../../session/events/events.ts";
-import type { NewSession, Session, SessionId } from "../../session/model.ts";
+import type { SessionId } from "../../session/model.ts";
 import type { CreateOnceOutcome, CreateWithinOutcome, SessionStore } from "../../session/ports.ts";
 import { firstState } from "../../session/rotation/rotation.ts";
 import { later, type StoreMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
 import type { Claims } from "./claims.ts";
+import type { DueSteps } from "./events.ts";
 import { type LimitProgress, type LimitStep, limitStep } from "./limits.ts";
 import { rotationOf, sessionOf } from "./rows.ts";
 import {
@@ -23,8 +23,7 @@ import type { Transactions } from "./transactions.ts";
 export type CreationDeps = SubjectDeps &
   Transactions & {
     readonly claims: Claims;
-    readonly leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean) => void;
-    readonly signalCreated: (session: Session, newDevice: boolean, now: StoreMs) => void;
+    readonly due: Pick<DueSteps, "leaveCreated">;
   };
 
 export function createCreation(deps: CreationDeps): Pick<SessionStore, "create" | "createWithin" | "createOnce"> {
@@ -70,7 +69,7 @@ async function createWithin<Found extends object = never>(
   limit: SessionLimit | undefined,
   ...[session, childNonce, cap, replaces, origin]: Parameters<SessionStore["create"]>
 ): Promise<CreateWithinOutcome | Found> {
-  const { sql, sessions, leaveCreated, signalCreated, write } = deps;
+  const { sql, sessions, due, signals, write } = deps;
   const { end, actors } = notingActors(deps.end);
   const noting = { ...deps, end };
   const note = noteOf(origin);
@@ -103,8 +102,8 @@ async function createWithin<Found extends object = never>(
     }
     const created = createStep(noting, session, childNonce, cap, now, note);
     if (created.state === "created") {
-      leaveCreated(session, origin, now, newDevice);
-      signalCreated(created.session, newDevice, now);
+      due.leaveCreated(session, origin, now, newDevice);
+      signals.appendCreated(created.session, newDevice, now);
       claim?.add(now);
     }
     return created;

@@ -20,14 +20,10 @@ import type { Transactions } from "./transactions.ts";
 const ALL = "*";
 const MAX_DUE = 256;
 
-/** Functions that write a due record: what is still to be recorded about a session. They run within the caller's transaction. */
-export type DueSteps = {
-  leaveCreated(session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean): void;
-  leaveEnded(sid: SessionId, reason: EndReason, note: string, subject: string, now: StoreMs): void;
-  leaveEndOfAll(revokedUntil: StoreMs, origin: Origin | undefined, now: StoreMs): void;
-};
+export type DueSteps = ReturnType<typeof createDueSteps>;
 
-export function createDueSteps(sql: Statements): DueSteps {
+/** Returns functions that write a due record: what is still to be recorded about a session. They run within the caller's transaction. */
+export function createDueSteps(sql: Statements) {
   const leave = (
     event: Omit<SessionEvent<StoreMs>, "time">,
     what: string,
@@ -38,10 +34,11 @@ export function createDueSteps(sql: Statements): DueSteps {
     if (note !== "") sql.leaveDue.run(dueKeyOf(event) ?? "", now, now, what, note, subject);
   };
   return {
-    leaveCreated: (session, origin, now, newDevice) =>
+    leaveCreated: (session: NewSession, origin: Origin | undefined, now: StoreMs, newDevice: boolean) =>
       leave({ type: "created", sid: session.sid }, CREATED, noteOf(origin, session, newDevice), session.subject, now),
-    leaveEnded: (sid, reason, note, subject, now) => leave({ type: "ended", sid }, reason, note, subject, now),
-    leaveEndOfAll: (revokedUntil, origin, now) =>
+    leaveEnded: (sid: SessionId, reason: EndReason, note: string, subject: string, now: StoreMs) =>
+      leave({ type: "ended", sid }, reason, note, subject, now),
+    leaveEndOfAll: (revokedUntil: StoreMs, origin: Origin | undefined, now: StoreMs) =>
       leave({ type: "all_ended", revokedUntil }, ENDED_ALL, noteOf(origin), "", now),
   };
 }

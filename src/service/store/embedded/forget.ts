@@ -11,7 +11,6 @@ import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { CreationDeps } from "./create.ts";
 import { blankOf, type SessionRow } from "./rows.ts";
-import type { SignalSteps } from "./signal-steps.ts";
 import { finishEnd } from "./subjects.ts";
 
 /** How many sessions one transaction changes, and of how many it removes the events. */
@@ -20,7 +19,7 @@ const AT_ONCE = 50;
 const ATTEMPTS = 50;
 const RETRY_MS = 100;
 
-type Deps = CreationDeps & { readonly signals: SignalSteps; readonly db: DatabaseSync; readonly path: string };
+type Deps = CreationDeps & { readonly db: DatabaseSync; readonly path: string };
 
 export function createForgetting(deps: Deps): SessionStore["forget"] {
   const { sql, write } = deps;

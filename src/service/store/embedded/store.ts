@@ -83,8 +83,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
 
   const parts = { sql, sessions, log, due, signals, read, write, share, alone, end };
   const claims = createClaims(db);
-  const { appendEndOfAll: endedWithAll, appendCreated: signalCreated } = signals;
-  const subjects = { ...parts, claims, endedWithAll, signalCreated, leaveCreated: due.leaveCreated };
+  const subjects = { ...parts, claims };
   const resume = createResumption((end) => finishEnd(subjects, end.slice(0, end.indexOf(" "))));
   return {
     ...createEvents(sql, transactions, sessions),
@@ -97,11 +96,10 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     }),
     ...createUpdates({
       ...parts,
-      signalUpdated: signals.appendUpdated,
       markStale: (sid, version, now) => publish(log.appendMark(sid, version, now)),
     }),
     ...createSubjects(subjects),
-    forget: createForgetting({ ...subjects, signals, db, path: options.path }),
+    forget: createForgetting({ ...subjects, db, path: options.path }),
     ...createEndings({ ...parts, attached, wakers, finishEndOf: (sid) => finishEndOf(subjects, sid) }),
     ...createAttached(parts),
     onAttachedEnd: attached.onHandOver,

@@ -11,6 +11,7 @@ import type { EndAllOptions, EndAllOutcome, ExpiredSession, ExpireOutcome } from
 import { later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import { EXPIRED_NOTE, noteOf } from "../event-text.ts";
 import type { SessionTable } from "./rows.ts";
+import type { SignalSteps } from "./signal-steps.ts";
 import type { Statements } from "./statements.ts";
 
 /** How many sessions one transaction ends, in about 2 ms. */
@@ -43,8 +44,7 @@ export type SubjectDeps = {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly end: EndStep;
-  /** Appends the signal of a session that ended in a logout of everyone, unless it was appended before. */
-  readonly endedWithAll: (sid: SessionId) => void;
+  readonly signals: SignalSteps;
 };
 
 /** The logout of a subject with many sessions. When it is finished, `created_until` is 0. */
@@ -102,7 +102,7 @@ type Used = { readonly sid: SessionId; readonly lastRefreshedAt: number };
 
 /** Ends the least recently used sessions beyond the cap, and creates one. @param session must not exist yet */
 export function createStep(
-  { sql, sessions, end, endedWithAll }: SubjectDeps,
+  { sql, sessions, end, signals }: SubjectDeps,
   session: NewSession,
   childNonce: string,
   cap: number,
@@ -126,7 +126,7 @@ export function createStep(
   } else if (counted + spared >= cap) {
     const many = counted > MAX_EXPIRED;
     const crowded = many && Number(sql.countToExamine.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED;
-    if (crowded && expireStep({ sql, sessions, end, endedWithAll }, now).ended.length > 0) return { state: "swept" };
+    if (crowded && expireStep({ sql, sessions, end, signals }, now).ended.length > 0) return { state: "swept" };
     const live =
       many && !crowded
         ? counted - Number(sql.countExpiredOfMany.get(now, now, subject, endedUntil)?.count)
@@ -175,7 +175,7 @@ export function endAllStep(
 }
 
 /** Ends some of the sessions that are past their lifetimes. Sessions that were refreshed in the meantime are examined later. */
-export function expireStep({ sql, end, endedWithAll }: SubjectDeps, now: StoreMs): ExpireOutcome {
+export function expireStep({ sql, end, signals }: SubjectDeps, now: StoreMs): ExpireOutcome {
   const rows = sql.toExamine.all(now, EXAMINED_AT_ONCE) as {
     readonly sid: SessionId;
     readonly subject: string;
@@ -191,7 +191,7 @@ export function expireStep({ sql, end, endedWithAll }: SubjectDeps, now: StoreMs
     }
     if (++removed > AT_ONCE) return { ended, isDone: false };
     if (withAll) {
-      endedWithAll(sid);
+      signals.appendEndOfAll(sid);
       sql.endCreation.run({ sid, now });
       sql.remove.run(sid);
     } else {

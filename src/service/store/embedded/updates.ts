@@ -5,9 +5,10 @@ import type { StoreMs } from "../../session/time.ts";
 import { countVersion } from "../../session/version.ts";
 import { fixedOf, sessionOf } from "./rows.ts";
 import { gone, type SessionDeps } from "./session-steps.ts";
+import type { SignalSteps } from "./signal-steps.ts";
 
 type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
-  readonly signalUpdated: (session: Session, now: StoreMs) => void;
+  readonly signals: Pick<SignalSteps, "appendUpdated">;
   readonly markStale: (sid: SessionId, version: number, now: StoreMs) => void;
 };
 
@@ -44,7 +45,7 @@ export function createUpdates(deps: Deps): Pick<SessionStore, "elevate" | "updat
         const session = counted(changed, fixedOf(changed) !== text, refresh, now);
         const isChanged = fixedOf(session) !== text;
         if (isChanged) sql.fix.run(fixedOf(session), sid);
-        if (session.version !== before.version) deps.signalUpdated(session, now);
+        if (session.version !== before.version) deps.signals.appendUpdated(session, now);
         return { ok: true, session, isChanged };
       });
     },
