@@ -60,7 +60,7 @@ type ByName = {
     ...[delivered: number, givenUp: number],
   ];
   signal_lease: [holder: string, lifeMs: number, retentionMs: number];
-  signal_reader: [verb: string, subscription: string, retentionMs: number, wantedNotices: string];
+  signal_reader: [verb: "add" | "restart" | "remove", subscription: string, retentionMs: number, wantedNotices: string];
 };
 
 /** The first of some arguments, cut after as many as one of the lengths says. */

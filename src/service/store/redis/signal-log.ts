@@ -9,11 +9,11 @@ import type {
   WaitingSignal,
 } from "../../signals/ports.ts";
 import { cursorOf, NO_CURSOR, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
+import type { ArgumentsOf } from "./arguments.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import { buffer, buffers, namesOf, text } from "./replies.ts";
 import type { Verb } from "./scripts.ts";
-import type { Argument } from "./send.ts";
 
 /** How many partitions one run of a script handles, for the scripts that may have a lot to do in each partition. */
 const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 1 };
@@ -30,7 +30,7 @@ export type RedisSignalLog = SignalLog & {
   /** Returns the readers of partitions, by subscription. @param subscription the only one to read; all if absent */
   readers(tags: readonly string[], subscription?: string): Promise<readonly ReadonlyMap<string, Reader>[]>;
   /** Runs a script on each partition. Returns one text for each. */
-  eachPartition(verb: Verb, tags: readonly string[], args: readonly Argument[]): Promise<readonly string[]>;
+  eachPartition<V extends Verb>(verb: V, tags: readonly string[], args: ArgumentsOf<V>): Promise<readonly string[]>;
 };
 
 export function createSignalLog(link: Pick<Link, "run">, clustered: boolean, retentionMs: number): RedisSignalLog {
@@ -103,7 +103,12 @@ function createPartitions(
   clustered: boolean,
 ): Pick<RedisSignalLog, "readers" | "eachPartition"> {
   /** Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, it runs on each partition separately. */
-  const run = (verb: Verb, tags: readonly string[], args: readonly Argument[], atOnce = AT_ONCE[verb] ?? tags.length) =>
+  const run = <V extends Verb>(
+    verb: V,
+    tags: readonly string[],
+    args: ArgumentsOf<V>,
+    atOnce = AT_ONCE[verb] ?? tags.length,
+  ) =>
     Promise.all(
       slicesOf(clustered, atOnce, tags).map(async (slice) => buffers(await link.run(verb, slice, args)).map(String)),
     );
