@@ -17,6 +17,7 @@ import { createWakers, type Wakers } from "../wakers.ts";
 import { createAttached, createAttachedSteps } from "./attached.ts";
 import { createClaims } from "./claims.ts";
 import { createStoreClock } from "./clock.ts";
+import { createCreation } from "./create.ts";
 import { createEndings } from "./endings.ts";
 import { createDueSteps, createEvents } from "./events.ts";
 import { createForgetting } from "./forget.ts";
@@ -98,6 +99,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
       ...parts,
       markStale: (sid, version, now) => publish(log.appendMark(sid, version, now)),
     }),
+    ...createCreation(subjects),
     ...createSubjects(subjects),
     forget: createForgetting({ ...subjects, db, path: options.path }),
     ...createEndings({ ...parts, attached, wakers, finishEndOf: (sid) => finishEndOf(subjects, sid) }),

@@ -4,16 +4,14 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SessionId } from "../../session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import { RECORDED_WITHIN_MS } from "../event-text.ts";
-import { createCreation, type CreationDeps as Deps } from "./create.ts";
-import { type Actors, endAllStep, endSomeStep, expireStep, withActors } from "./subject-steps.ts";
+import { type Actors, endAllStep, endSomeStep, expireStep, type SubjectDeps, withActors } from "./subject-steps.ts";
+import type { Transactions } from "./transactions.ts";
 
-export function createSubjects(
-  deps: Deps,
-): Pick<SessionStore, "create" | "createWithin" | "createOnce" | "endAll" | "expire"> {
+type Deps = SubjectDeps & Transactions;
+
+export function createSubjects(deps: Deps): Pick<SessionStore, "endAll" | "expire"> {
   const { sql, read, write } = deps;
   return {
-    ...createCreation(deps),
-
     async endAll(subject, reason, options = {}) {
       const id = randomBytes(8).toString("base64url");
       for (;;) {
