@@ -1,7 +1,7 @@
 /** The steps of the kit's state machine, one by one, and what a tab learns from a message. machine.test.ts searches every order of them. */
 import { describe, expect, test } from "vitest";
 import * as machine from "../../../src/browser/machine.ts";
-import { hear, type TabMessage } from "../../../src/browser/messages.ts";
+import { hear, messageOf, type TabMessage } from "../../../src/browser/messages.ts";
 import type { Realm } from "../../../src/browser/realm.ts";
 import type { HeldToken } from "../../../src/browser/token.ts";
 
@@ -116,6 +116,11 @@ describe("a message of another tab", () => {
     expect(sent(LIFE_S * 1000)).toBe(machine.BEGINNING);
     expect(sent(LIFE_S * 1000 + 1)).toBe(machine.BEGINNING);
     expect(sent(0, "no token")).toBe(machine.BEGINNING);
+  });
+
+  test("with a token has the age of that token", () => {
+    const { token } = heard(machine.BEGINNING, messageOf(held("s1", 100, 100_000), realm));
+    expect(token?.leftMs()).toBe(100_000);
   });
 
   test("of a sign-in or of an end is the step of that name", () => {
