@@ -31,11 +31,14 @@ const SHARED = [
     ],
     ...["api", "cli", "config", "forward-auth", "observability", "pages", "protoc-gen-rules"].map(inService),
     ...["session", "signals", "store", "tokens"].map(inService),
-    "browser/simulation",
+    ...["browser/simulation", "deploy", "verifiers"],
   ].map((room) => `test/${room}/**/*.test.ts`),
   // This pattern leaves out overload.test.ts. In a process that is shared with other test files, its clients are too slow while busy
   // programs run beside them.
   "test/service/server/**/!(overload).test.ts",
+  "test/server/!(next|sveltekit).test.ts",
+  // leaks.test.ts is a project of its own, because it runs last.
+  "test/!(leaks).test.ts",
 ];
 
 /**
