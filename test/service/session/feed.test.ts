@@ -1,10 +1,10 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { RevocationFeed } from "../../../src/service/session/feed/feed.ts";
 import type { Revocation } from "../../../src/service/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { createFeedWorld, type FeedWorld, MARKER_LIFE, next, open, random, until } from "../../support/session/feed.ts";
-import { untilTrue } from "../../support/until.ts";
+import { inTime, untilTrue } from "../../support/until.ts";
 
 let world: FeedWorld;
 beforeEach(() => {
@@ -63,6 +63,16 @@ test("the state says how many watch, how old the last reading is, and how many e
   world.advanceProcess(700);
   expect(feed.state()).toEqual({ watchers: 0, ageMs: 700, entries: 1 });
   world.stalled = false;
+});
+
+test("closing does not wait until the next reading is due", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const feed = world.follow();
+  await open(feed);
+  await untilTrue(() => vi.getTimerCount() > 0);
+  await inTime("the end of the feed", feed.close());
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 test("a batch is complete while the last reading is at most two seconds old", async () => {

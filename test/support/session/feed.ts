@@ -95,6 +95,8 @@ export function createFeedWorld() {
     },
     revokeAll: (createdBefore?: StoreMs) => real.revokeAll(createdBefore),
     async close() {
+      // After a test that has failed, a reading may still be stalled.
+      stall?.resolve();
       await Promise.all(feeds.map((feed) => feed.close()));
       await real.close();
       rmSync(directory, { recursive: true });

@@ -132,8 +132,7 @@ export class RevocationFeed {
       if (take !== undefined) await this.#push({ position, isBehind }, take, signal);
       else if (!isBehind) await this.#wakes.next(signal);
     }
-    if (this.#closed || !signal.aborted)
-      throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
+    if (this.#closed) throw new ServiceError("E503_UNAVAILABLE", "the service is stopping: resume elsewhere");
   }
 
   #nextBatch(position: number): NextBatch {
