@@ -119,7 +119,7 @@ export function createRenewal(
     return inFlight;
   }
 
-  /** Asks the other tabs for a token, whose arrival aborts `signal`. @param sinceMs when the wait for the lock began, as a time left */
+  /** Asks the other tabs for a token, whose arrival aborts `signal`. @param sinceMs returns the time since the wait for the lock began, below 0 */
   async function ask(sinceMs: () => number, signal: AbortSignal): Promise<void> {
     const { token, doubtful } = known;
     const replyTo = name + realm.Math.random();
