@@ -60,7 +60,8 @@ async function openPolls(...counts: readonly number[]) {
       return world.deps.signClaims(...token);
     },
     store: {
-      shiftMs: () => SHIFT_MS,
+      shiftMs: (place) =>
+        place !== undefined && "sid" in place && `${place.sid}`.startsWith("session-") ? SHIFT_MS : 0,
       onRevocation(listener) {
         const hint = () => listener([]);
         hints.add(hint);
@@ -290,6 +291,7 @@ describe("a poll that may wait", () => {
   test("reads its stream again after five seconds", async () => {
     const pass = useClock();
     const { poll, deps, id } = await openPolls(0);
+    await pass(7_000);
     const response = poll({ returnImmediately: false });
     let replied = false;
     void response.then(() => {
@@ -301,6 +303,18 @@ describe("a poll that may wait", () => {
     expect(replied).toBe(false);
     await pass(1_000);
     expect(Object.values((await response).sets)[0]).toContain("stream-updated");
+  });
+
+  test("has its response at once where too many wait, and polls that do not wait give no place back", async () => {
+    const pass = useClock();
+    const { poll, hints } = await openPolls(0);
+    const waiting = Array.from({ length: 16 }, () => poll({ returnImmediately: false }));
+    await pass(10);
+    await poll();
+    expect(await poll({ returnImmediately: false })).toMatchObject({ sets: {} });
+    expect(hints.size).toBe(16);
+    await pass(20_000);
+    await Promise.all(waiting);
   });
 
   test("gives its place to others in the end", async () => {

@@ -126,7 +126,8 @@ export class Poller {
   /** Deletes the events about the stream itself that the receiver has acknowledged. */
   async #settleEvents(stream: StreamSubscription, verdicts: Verdicts): Promise<StreamSubscription> {
     const isOpen = ({ id }: PendingEvent) => !verdicts.has(id);
-    if (stream.stream.pending?.every(isOpen) ?? true) return stream;
+    const { pending = [] } = stream.stream;
+    if (pending.every(isOpen)) return stream;
     return changeStream(this.#deps, stream.id, (now) => {
       const { pending = [], ...settings } = now.stream;
       const left = pending.filter(isOpen);
