@@ -6,6 +6,7 @@ import { pushAtOnce } from "../../../src/service/session/feed/push.ts";
 import { FeedWakes } from "../../../src/service/session/feed/wakes.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { createFeedWorld, type FeedWorld, open } from "../../support/session/feed.ts";
+import { untilTrue } from "../../support/until.ts";
 
 let world: FeedWorld;
 beforeEach(() => {
@@ -88,6 +89,52 @@ test("a watcher that is held up gets what it missed when it goes on, and others 
   expect(slow.taken.flatMap(({ revocations }) => revocations).map(({ sid }) => sid)).toEqual([first]);
   held.resolve();
   expect((await slow.until(third)).revocations.map(({ sid }) => sid)).toEqual([second, third]);
+});
+
+/** Waits until the rounds have ended that wake watchers for what has happened so far. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+}
+
+/** Opens a watch that is held up at its first revocation, in a feed that sends no heartbeats because a reading of its log does not end. */
+async function heldWithoutHeartbeats() {
+  const held = Promise.withResolvers<void>();
+  const { taken, until } = await push(world.follow(), heldUp(held.promise));
+  world.stalled = true;
+  await untilTrue(() => world.isReading);
+  const first = await world.end();
+  await until(first);
+  await settled();
+  const from = taken.length;
+  const later = () => taken.slice(from).map(({ revocations }) => revocations.map(({ sid }) => sid));
+  return { held, later };
+}
+
+test("what came while a watcher was held up is passed on as soon as it is not, and not with the next heartbeat", async () => {
+  const { held, later } = await heldWithoutHeartbeats();
+  const second = await world.end();
+  await settled();
+  expect(later()).toEqual([]);
+  held.resolve();
+  await settled();
+  expect(later()).toEqual([[second]]);
+});
+
+test("a watcher that was held up gets no empty batch in return", async () => {
+  const { held, later } = await heldWithoutHeartbeats();
+  held.resolve();
+  await settled();
+  expect(later()).toEqual([]);
+});
+
+test("more than one batch that came meanwhile is passed on at once", async () => {
+  const { held, later } = await heldWithoutHeartbeats();
+  const sids: SessionId[] = [];
+  for (let ended = 0; ended < 1_001; ended++) sids.push(await world.end());
+  await settled();
+  held.resolve();
+  await settled();
+  expect(later()).toEqual([sids.slice(0, 1_000), sids.slice(1_000)]);
 });
 
 test("a watcher that is held up too long is cut off with an error", async () => {

@@ -102,3 +102,14 @@ test("a heartbeat that comes during a pause follows it, and leaves no pause of i
   wakes.wake();
   expect(woken).toHaveLength(3);
 });
+
+test("a heartbeat does not take the place of news that wait, which are followed by a pause", async () => {
+  const { wakes, woken, until } = wakesWith(1, 4);
+  wakes.wake();
+  wakes.wake();
+  wakes.beat();
+  await until(2);
+  await turn();
+  wakes.wake();
+  expect(woken).toHaveLength(2);
+});

@@ -75,6 +75,21 @@ test("closing does not wait until the next reading is due", async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
+test("a feed that is closed takes no notifications of the store any more", async () => {
+  let listeners = 0;
+  const batch = { revocations: [], staleMarks: [], revokedUntil: storeMs(0), cursor: "1", now: storeMs(world.clock()) };
+  const onRevocation = () => {
+    listeners++;
+    return () => void listeners--;
+  };
+  const clocks = { clock: world.processClock, ranMs: () => 0, cpuMs: () => 0 };
+  const store = { revocations: async () => batch, onRevocation };
+  const feed = new RevocationFeed({ store, ...clocks, instance: random.nonce(), onError: () => {} });
+  expect(listeners).toBe(1);
+  await feed.close();
+  expect(listeners).toBe(0);
+});
+
 test("a batch is complete while the last reading is at most two seconds old", async () => {
   const feed = world.follow();
   const { watch } = await open(feed);
