@@ -90,6 +90,29 @@ test("a feed that is closed takes no notifications of the store any more", async
   expect(listeners).toBe(0);
 });
 
+test("a pause follows what is new, entries or the end of all, and none follows a heartbeat", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const now = storeMs(world.clock());
+  const expiresAt = storeMs(now + MARKER_LIFE);
+  const ended: Revocation = { sid: random.sessionId("alice"), revokedAt: now, expiresAt, reason: "logout" };
+  const nothing = { revocations: [] as Revocation[], staleMarks: [], revokedUntil: storeMs(0), cursor: "1", now };
+  const replies = [nothing, { ...nothing, revocations: [ended] }, nothing, { ...nothing, revokedUntil: now }, nothing];
+  let costMs = 0;
+  const clocks = { clock: world.processClock, ranMs: () => 0, cpuMs: () => (costMs += 5) };
+  const store = { revocations: async () => replies.shift() ?? nothing, onRevocation: () => () => {} };
+  const feed = world.manage(new RevocationFeed({ store, ...clocks, instance: random.nonce(), onError: () => {} }));
+  const timers: number[] = [];
+  while (replies.length > 0) {
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+    timers.push(vi.getTimerCount());
+    await vi.advanceTimersByTimeAsync(500);
+  }
+  // One timer waits for the next reading. The other one is that of the pause.
+  expect(timers).toEqual([1, 2, 1, 2]);
+  await feed.close();
+});
+
 test("a batch is complete while the last reading is at most two seconds old", async () => {
   const feed = world.follow();
   const { watch } = await open(feed);
