@@ -216,7 +216,13 @@ describe("an overview", () => {
 
 describe("the state of a subscription", () => {
   test("is paused by the operator and resumed, and each change is audited", async () => {
-    const { deps, audited, sent } = openSignals();
+    const states: unknown[] = [];
+    const { deps, audited, sent } = openSignals((store) => ({
+      setState(id, state) {
+        states.push(state);
+        return store.setState(id, state);
+      },
+    }));
     const { id } = (await createSubscription(deps, wanted("webhook"), operator)).subscription;
     audited.splice(0);
     expect(await setSubscriptionState(deps, id, "paused", operator)).toMatchObject({
@@ -230,6 +236,7 @@ describe("the state of a subscription", () => {
       [{ ...event, change: "paused" }, operator],
       [{ ...event, change: "resumed" }, operator],
     ]);
+    expect(states).toEqual([{ state: "paused", because: "operator" }, { state: "active" }]);
     // Only receivers of streams are notified.
     await quiet();
     expect(sent).toEqual([]);
