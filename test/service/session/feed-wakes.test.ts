@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { FeedWakes } from "../../../src/service/session/feed/wakes.ts";
+import { inTime } from "../../support/until.ts";
 
 /** Creates a list of watchers that counts how often they are notified. @param costMs how much the clock advances at each notification */
 function wakesWith(watchers: number, costMs: number) {
@@ -112,4 +113,15 @@ test("a heartbeat does not take the place of news that wait, which are followed 
   await turn();
   wakes.wake();
   expect(woken).toHaveLength(2);
+});
+
+test("who waits with a signal that is aborted already waits no longer", async () => {
+  const { wakes } = wakesWith(0, 0);
+  await inTime("the end of the wait", wakes.next(AbortSignal.abort()));
+});
+
+test("waking everybody at once counts, so that a watcher that was busy notices it", () => {
+  const { wakes } = wakesWith(1, 0);
+  wakes.wakeNow();
+  expect(wakes.count).toBe(1);
 });

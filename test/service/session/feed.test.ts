@@ -113,6 +113,38 @@ test("a pause follows what is new, entries or the end of all, and none follows a
   await feed.close();
 });
 
+test("a notification that entries may be missing starts a reading at once, which goes on after the last one", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const cursors: (string | undefined)[] = [];
+  let notify = () => {};
+  const batch = { revocations: [], staleMarks: [], revokedUntil: storeMs(0), now: storeMs(world.clock()) };
+  const store: Pick<SessionStore, "revocations" | "onRevocation"> = {
+    revocations: async (cursor) => ({ ...batch, cursor: String(cursors.push(cursor)) }),
+    onRevocation: (wake) => {
+      notify = () => wake([]);
+      return () => {};
+    },
+  };
+  const clocks = { clock: world.processClock, ranMs: () => 0, cpuMs: () => 0 };
+  const feed = world.manage(new RevocationFeed({ store, ...clocks, instance: random.nonce(), onError: () => {} }));
+  for (let reading = 0; reading < 3; reading++) {
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+    notify();
+  }
+  await feed.close();
+  expect(cursors.slice(0, 3)).toEqual([undefined, "1", "2"]);
+});
+
+test("a watcher that resumes at the same instance gets only what is new", async () => {
+  const feed = world.follow();
+  await world.end();
+  const { first } = await open(feed);
+  const sid = await world.end();
+  const resumed = await open(feed, first.cursor);
+  expect(resumed.first.revocations.map((revocation) => revocation.sid)).toEqual([sid]);
+});
+
 test("a batch is complete while the last reading is at most two seconds old", async () => {
   const feed = world.follow();
   const { watch } = await open(feed);
