@@ -11,10 +11,7 @@ const now = performance.now.bind(performance);
 /** How long a test waits for one event, in ms on an idle machine. A test of failures sets less, because it waits for the whole of it. */
 export const EVENT_MS = Number(process.env.EVENT_MS ?? 20_000);
 
-/**
- * The least time between two measurements of the machine's slowness by one wait, in ms. Each costs 30 ms of CPU time, and on a busy machine
- * most waits take seconds. So a wait first measures after half of its limit, which few reach, and then after half of what is left.
- */
+/** How often a wait that takes long measures the machine's slowness, in ms. */
 const MEASURE_MS = 2_000;
 
 /** Returns the first value of `attempt` that does not throw. @throws an error with the message of the last attempt, and it as its cause */
@@ -73,10 +70,9 @@ function startLimit(limitMs: number) {
   const reached = new Promise<never>((_, reject) => {
     let leftMs = limitMs;
     let sinceMs = now();
-    let pauseMs = 0;
     const measure = () => {
       // While this process was busy, as with the search of a history, it read nothing: that is not time in which it waited.
-      const elapsedMs = Math.min(now() - sinceMs, pauseMs + MEASURE_MS);
+      const elapsedMs = Math.min(now() - sinceMs, 2 * MEASURE_MS);
       leftMs -= elapsedMs / slowness();
       sinceMs = now();
       isReached = leftMs <= 0;
@@ -84,8 +80,7 @@ function startLimit(limitMs: number) {
       else schedule();
     };
     const schedule = () => {
-      pauseMs = Math.min(leftMs, Math.max(MEASURE_MS, leftMs / 2));
-      timer = setTimeout(measure, pauseMs);
+      timer = setTimeout(measure, Math.min(MEASURE_MS, leftMs));
     };
     schedule();
   });
