@@ -8,8 +8,8 @@ export type OldCookies = {
   /** All old cookies, as the browser has sent them. */
   readonly header: string;
   /**
-   * Identifies the session if the application names nothing better: the cookie with the first name that is there. Undefined if different ones have
-   * it: another cookie, which anybody may add, would make another session of the same one.
+   * Identifies the old session if the application names nothing better: the first of the old cookies. Undefined if several cookies with
+   * different values have its name: anybody can add such a cookie, and would get one more session for the same old one.
    */
   readonly id: string | undefined;
   /** The names as they are in the header. */
