@@ -36,7 +36,7 @@ export function whenUnlocked<T>(open: () => T): T {
 }
 
 /** Returns whether the error is SQLITE_BUSY or SQLITE_LOCKED, with any extended code. */
-export function isLocked(error: unknown): boolean {
+function isLocked(error: unknown): boolean {
   const code = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : 0;
   return code === 5 || code === 6;
 }
