@@ -42,7 +42,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   server: {
     sources: ["src/server/*.ts"],
     tests: ["test/server"],
-    leftOut: ["test/server/{next,nuxt,react-router,sveltekit,fastify-ready,outage,routers}.test.ts"],
+    leftOut: ["test/server/{next,nuxt,sveltekit,fastify-ready,outage,routers}.test.ts"],
   },
   browser: {
     sources: ["src/browser/*.ts", "src/browser/device/*.ts", "!src/browser/react.ts"],

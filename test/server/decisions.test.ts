@@ -177,6 +177,21 @@ describe("a page view", () => {
     expect(calls).toHaveLength(count);
   });
 
+  test.each([
+    ["the default", {}, 2_500],
+    ["20 s", { reuseIntervalMs: 20_000 }, 5_000],
+  ])("shares a refresh for a quarter of the reuse interval: with %s", async (_, options, shareMs) => {
+    let nowMs = NOW_MS;
+    const { sessions, calls } = open(undefined, { ...options, clock: () => nowMs });
+    const counts: number[] = [];
+    for (const laterMs of [0, shareMs - 1, shareMs]) {
+      nowMs = NOW_MS + laterMs;
+      await sessions.authenticate(request(OWN));
+      counts.push(calls.length);
+    }
+    expect(counts).toEqual([1, 1, 2]);
+  });
+
   test("with another state of the device shares no refresh", async () => {
     const { sessions, calls } = open();
     await sessions.authenticate(request(OWN));

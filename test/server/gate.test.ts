@@ -1,4 +1,5 @@
 /** The function that protects pages (the gate), and the headers that the session adds to an application's response. */
+import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { addResponseHeaders, createGate, withResponseHeaders } from "../../src/server/gate.ts";
 import { createServerSessions, perProcess, type ServerSessionsEvent } from "../../src/server/index.ts";
@@ -104,6 +105,13 @@ test.each([
   expect(events).toEqual([{ event: "request_refused", status, method: request.method, ...found }]);
 });
 
+test("where there is a login, a page whose user cannot be determined reaches the application, which says so", async () => {
+  const { kit, events } = reporting({ ok: false, reason: "unavailable" });
+  const passage = await createGate(kit)(call("/orders", { cookie: "access_token=a", ...HTML }));
+  expect(passage).toMatchObject({ authentication: { user: { state: "unavailable" }, setCookies: [] } });
+  expect([passage.response, events]).toEqual([undefined, []]);
+});
+
 test("an API without pages responds to a navigation as to a script, and may bring its own errors", async () => {
   const { kit } = reporting({ ok: false, reason: "expired" });
   const refuse = ({ status }: { readonly status: number }) =>
@@ -121,8 +129,10 @@ test("a path in a report is bounded", async () => {
 
 test("a kit that a function returns is created with the first request, once in a process", async () => {
   let created = 0;
+  // The value outlives the test, so a name that was used before would find that of an earlier run in this process.
+  const name = randomUUID();
   const getSessions = () =>
-    perProcess("gate.test", () => {
+    perProcess(name, () => {
       created++;
       return sessions;
     });

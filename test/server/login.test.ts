@@ -13,6 +13,8 @@ describe("where a login leads back to", () => {
     ...[null, undefined, "", "orders", "?x", "#x", "https://evil.example", "//evil.example", "///evil.example"],
     ...["/\\evil.example", "\\\\evil.example", "/\t/evil.example", "\t//evil.example", "/\n/evil.example"],
     ...["/.//evil.example", "/x/..//evil.example", "/%2e//evil.example", "javascript:alert(1)", " /orders"],
+    // These are no URLs.
+    ...["//[", "//:99999999/"],
     ...["/login", "/login?next=/login", "/login/", "/LOGIN", "/x/../login", "/./login#a"],
   ])("%j is replaced by the root", (wanted) => {
     expect(returnPath(wanted, "/login")).toBe("/");

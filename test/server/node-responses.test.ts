@@ -23,9 +23,9 @@ function renewing() {
   });
 }
 
-async function request(server: Server, headers: Record<string, string>): Promise<Headers> {
+async function request(server: Server, headers: Record<string, string>, path = "/"): Promise<Headers> {
   const { port } = server.address() as AddressInfo;
-  const response = await fetch(`http://127.0.0.1:${port}/`, { headers });
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers });
   await response.text();
   return response.headers;
 }
@@ -56,6 +56,13 @@ test.each<[string, (response: ServerResponse) => void]>([
   [
     "no headers",
     (response) => response.setHeader("x-own", "1").setHeader("cache-control", "public").writeHead(200, "Fine"),
+  ],
+  [
+    "all cookies removed",
+    (response) => {
+      response.setHeader("x-own", "1").removeHeader("set-cookie");
+      response.writeHead(200, "Fine");
+    },
   ],
 ])("Express: other headers of the application stay, but for that of caches, with %s", async (_, respond) => {
   const app = express();
@@ -88,6 +95,35 @@ test("a request of node:http is read without pseudo-headers and what is absent",
 
 test("a request that no adapter has seen has no user who is known", () => {
   expect(getUser({})).toEqual({ state: "unavailable" });
+});
+
+test("Express: the application decides about caches where no session is renewed", async () => {
+  const app = express();
+  app.use(sessionMiddleware(renewing(), { isPublic: () => true }));
+  app.use((_request, response) => void response.set("cache-control", "public").send("page"));
+  const server = app.listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const headers = await request(server, {});
+  expect([headers.get("cache-control"), headers.get("vary")]).toEqual(["public", "Cookie"]);
+});
+
+test("Fastify: a renewal is for no cache, whatever earlier hooks and the page say", async () => {
+  const app = Fastify();
+  onTestFinished(() => app.close());
+  app.addHook("onRequest", async (_request, reply) => {
+    reply.header("cache-control", "public");
+  });
+  app.addHook("onRequest", sessionHook(renewing(), { isPublic: () => true }));
+  app.get("/", async () => "page");
+  app.get("/public", async (_request, reply) => reply.header("cache-control", "public").send("page"));
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  expect((await request(app.server, {})).get("cache-control")).toBe("private, no-store");
+  for (const path of ["/", "/public"]) {
+    // Each request has a token of its own, because one that shares the refresh of another gets no cookies.
+    const headers = await request(app.server, { cookie: `refresh_token=${path}` }, path);
+    expect([headers.get("cache-control"), headers.getSetCookie()]).toEqual(["private, no-store", RENEWED]);
+  }
 });
 
 test("Fastify: what an earlier hook has said in Vary is kept", async () => {

@@ -179,6 +179,13 @@ test.each([
   expect(pathReadings(path)).toContain(reading);
 });
 
+test.each([
+  ["/%61%ff%62", "/a%ffb"],
+  ["/%2561%25ff", "/a%ff"],
+])("%s: octets that are no UTF-8 stay encoded, and letters beside them are decoded", (path, reading) => {
+  expect(pathReadings(path)).toContain(reading);
+});
+
 test("a part of a path that stays encoded in a framework has a reading in which it does", () => {
   expect(pathReadings("/a%2Fb/%61ccount")).toContain("/a%2Fb/account");
 });
