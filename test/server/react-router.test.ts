@@ -10,12 +10,12 @@ const sessions = createServerSessions({
   service: "http://127.0.0.1:9",
   verifier: { verify: () => Promise.reject(new Error("there is no token")) },
 });
-const middleware = sessionMiddleware(sessions, {}, { isPublic: (path) => path === "/" });
 
 /** Returns the response to a script that fetches the data of a page. */
 function fetchData(data: string, page: string, headers = { "sec-fetch-mode": "cors" }) {
   const request = new Request(ORIGIN + data, { headers });
   const context = { set(_key: object, _user: User) {} };
+  const middleware = sessionMiddleware(sessions, {}, { isPublic: (path) => path === "/" });
   return middleware({ request, url: new URL(page, ORIGIN), context }, async () => new Response("data"));
 }
 
