@@ -180,17 +180,25 @@ describe("a page view", () => {
   test.each([
     ["the default", {}, 2_500],
     ["20 s", { reuseIntervalMs: 20_000 }, 5_000],
-  ])("shares a refresh for a quarter of the reuse interval: with %s", async (_, options, shareMs) => {
-    let nowMs = NOW_MS;
-    const { sessions, calls } = open(undefined, { ...options, clock: () => nowMs });
-    const counts: number[] = [];
-    for (const laterMs of [0, shareMs - 1, shareMs]) {
-      nowMs = NOW_MS + laterMs;
-      await sessions.authenticate(request(OWN));
-      counts.push(calls.length);
-    }
-    expect(counts).toEqual([1, 1, 2]);
-  });
+  ])(
+    "shares a refresh, but not its cookies, for a quarter of the reuse interval: with %s",
+    async (_, options, shareMs) => {
+      let nowMs = NOW_MS;
+      const { sessions, calls } = open(undefined, { ...options, clock: () => nowMs });
+      const views: unknown[] = [];
+      for (const laterMs of [0, shareMs - 1, shareMs]) {
+        nowMs = NOW_MS + laterMs;
+        const { user, setCookies, forward } = await sessions.authenticate(request(OWN));
+        views.push([user.state, calls.length, setCookies, forward.get("cookie")]);
+      }
+      const cookie = `${OWN}; access_token=new`;
+      expect(views).toEqual([
+        ["active", 1, NEW, cookie],
+        ["active", 1, [], cookie],
+        ["active", 2, NEW, cookie],
+      ]);
+    },
+  );
 
   test("with another state of the device shares no refresh", async () => {
     const { sessions, calls } = open();
