@@ -23,7 +23,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   store: {
     sources: ["src/service/store/embedded/*.ts"],
     tests: ["test/service/store/embedded"],
-    leftOut: ["test/service/store/embedded/{kill,durability,file}.test.ts"],
+    leftOut: ["test/service/store/embedded/{kill,durability,disk-full}.test.ts"],
   },
   verifier: {
     sources: ["src/verifier/**/*.ts", "src/platform/jws/*.ts"],

@@ -1,4 +1,6 @@
 /** The clock of the embedded store, with clocks of the machine that the test sets. */
+import { readFileSync } from "node:fs";
+import { uptime } from "node:os";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { wallMs } from "../../../../src/service/session/time.ts";
@@ -77,3 +79,32 @@ test.each([-TOLERANCE_MS, TOLERANCE_MS])("a difference of %d ms is drift", (drif
   expect([clock.now(), clock.shiftMs()]).toEqual([START + 1_000 + drift, 0]);
   expect(open().shiftMs()).toBe(0);
 });
+
+test("a clock that was set back and forth is followed, and one that was not set writes nothing", () => {
+  const clock = open();
+  const row = () => ({ ...db.prepare("SELECT shift, wall, up FROM clock").get() });
+  const written = row();
+  expect(written).toEqual({ shift: 0, wall: START, up: 0 });
+  pass(HOUR);
+  expect(clock.now()).toBe(START + HOUR);
+  expect(row()).toEqual(written);
+  pass(0, HOUR);
+  expect(clock.now()).toBe(START + HOUR);
+  expect(row()).toEqual({ shift: HOUR, wall: START + 2 * HOUR, up: HOUR });
+  pass(0, -HOUR);
+  expect(clock.now()).toBe(START + HOUR);
+  expect(row()).toEqual({ shift: 0, wall: START + HOUR, up: HOUR });
+  expect(db.prepare("SELECT count(*) AS count FROM clock").get()?.count).toBe(1);
+});
+
+test.runIf(process.platform === "linux")(
+  "without a clock of a test, the time is compared with that of the machine",
+  () => {
+    const [before, clock, after] = [uptime(), createStoreClock(db, () => wallMs(wall), undefined), uptime()];
+    const { up: written, boot } = db.prepare("SELECT up, boot FROM clock").get() as { up: number; boot: string };
+    expect(written).toBeGreaterThanOrEqual(Math.round(before * 1_000));
+    expect(written).toBeLessThanOrEqual(Math.round(after * 1_000));
+    expect(boot).toBe(readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
+    expect(clock.shiftMs()).toBe(0);
+  },
+);

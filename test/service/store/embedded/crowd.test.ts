@@ -1,0 +1,277 @@
+/** Subjects and files with so many sessions that their rows are written by SQL: where the steps of the embedded store begin and end. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { SessionId } from "../../../../src/service/session/model.ts";
+import { wallMs } from "../../../../src/service/session/time.ts";
+import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
+import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
+import {
+  IDLE,
+  MARKER_LIFE,
+  newSession,
+  nonce,
+  REUSE_INTERVAL,
+  SECOND,
+  subject,
+} from "../../../support/store/sessions.ts";
+
+let directory: string;
+let path: string;
+let now: number;
+let store: StoreWithSignals;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "crowd-"));
+  path = join(directory, "sessions.db");
+  now = 1_800_000_000_000;
+  const lives = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
+  store = createEmbeddedStore({ path, clock: () => wallMs(now), steady: () => now, ...lives });
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(directory, { recursive: true });
+});
+
+/** Runs a statement on the file, beside the store. */
+function query(sql: string, ...values: (string | number)[]) {
+  const db = new DatabaseSync(path);
+  try {
+    return db.prepare(sql).all(...values);
+  } finally {
+    db.close();
+  }
+}
+
+/** Creates one session as the store does, and copies its row. The copies are a millisecond apart and end in `-1`, `-2` and so on. */
+async function crowd(user: string, count: number, idleTimeoutMs = IDLE): Promise<SessionId[]> {
+  const session = newSession(user, { idleTimeoutMs });
+  await store.create(session, nonce(), 100_000);
+  query(
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+     INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at)
+     SELECT sid || '-' || i, subject, created_at + i, last_refreshed_at + i, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at
+     FROM sessions, n WHERE sid = ? AND ? > 1`,
+    count - 1,
+    session.sid,
+    count,
+  );
+  query("UPDATE store SET newest = max(newest, (SELECT max(created_at) FROM sessions)) RETURNING newest");
+  return Array.from({ length: count }, (_, at) => (at === 0 ? session.sid : (`${session.sid}-${at}` as SessionId)));
+}
+
+const liveCount = (user: string) =>
+  query("SELECT sid FROM sessions WHERE subject = ? AND idle_expires_at > ?", user, now).length;
+const loggedAs = (reason: string) =>
+  Number(query("SELECT count(*) AS count FROM log WHERE reason = ?", reason)[0]?.count);
+
+describe("the count of all sessions", () => {
+  test.each([0, 1, 249, 250, 251, 500, 501])("of %d is exact", async (count) => {
+    if (count > 0) await crowd(subject(), count);
+    expect(await store.count()).toBe(count);
+  });
+
+  test("leaves out rows that were removed in between, and those that are not live", async () => {
+    const sids = await crowd(subject(), 600);
+    for (const sid of [sids[0], sids[249], sids[250], sids[599]]) await store.end(sid as SessionId, "logout");
+    await crowd(subject(), 10, SECOND);
+    expect(await store.count()).toBe(606);
+    now += SECOND;
+    expect(await store.count()).toBe(596);
+  });
+
+  test("lets other work run in between", async () => {
+    await crowd(subject(), 1_000);
+    let turns = 0;
+    const turn = () => void (turns++ < 100 && setImmediate(turn));
+    setImmediate(turn);
+    await store.count();
+    expect(turns).toBeGreaterThanOrEqual(4);
+  });
+});
+
+describe("the cap of a subject", () => {
+  const create = async (user: string, cap: number) => (await store.create(newSession(user), nonce(), cap)).evicted;
+
+  test.each([49, 50, 51, 100, 101, 130])("ends %d sessions beyond it, the oldest, and each once", async (excess) => {
+    const user = subject();
+    const sids = await crowd(user, 150);
+    now += SECOND;
+    expect(await create(user, 151 - excess)).toEqual(sids.slice(0, excess));
+    expect(liveCount(user)).toBe(151 - excess);
+    expect(loggedAs("session_limit")).toBe(excess);
+  });
+
+  test.each([990, 1_000, 1_001, 1_100])("counts none of %d that have expired", async (expired) => {
+    const user = subject();
+    await crowd(user, expired, SECOND);
+    const sids = await crowd(user, 30);
+    now += 10 * SECOND;
+    expect(await create(user, 31)).toEqual([]);
+    expect(await create(user, 31)).toEqual(sids.slice(0, 1));
+    expect(liveCount(user)).toBe(31);
+    // Where more have expired than one creation counts, it first ends some of them, as an expiry does.
+    expect(loggedAs("expired") > 0).toBe(expired > 1_000);
+    expect(loggedAs("expired") % 50).toBe(0);
+  });
+
+  test("counts none of a subject that has expired while another one has many that have", async () => {
+    const [user, other] = [subject(), subject()];
+    await crowd(other, 1_200, SECOND);
+    const sids = await crowd(user, 1_100);
+    await crowd(user, 20, 2 * SECOND);
+    now += 10 * SECOND;
+    expect(await create(user, 1_101)).toEqual([]);
+    expect(await create(user, 1_101)).toEqual(sids.slice(0, 1));
+  });
+
+  test("is kept where all that are to be examined were refreshed since", async () => {
+    const user = subject();
+    const sids = await crowd(user, 1_100);
+    query("UPDATE sessions SET examined_at = ? RETURNING sid", now);
+    now += SECOND;
+    expect(await create(user, 1_100)).toEqual(sids.slice(0, 1));
+    expect(loggedAs("expired")).toBe(0);
+  });
+
+  test.each([127, 128, 129])(
+    "ends sessions of one millisecond in their order, up to 128 of them (%d)",
+    async (count) => {
+      const user = subject();
+      await crowd(user, count);
+      // The ids are in the reverse order of the rows.
+      query(
+        "UPDATE sessions SET created_at = ?, last_refreshed_at = ?, sid = printf('s%04d', 9999 - rowid) RETURNING sid",
+        now,
+        now,
+      );
+      const rows = query("SELECT sid FROM sessions ORDER BY rowid").map(({ sid }) => sid);
+      const [evicted] = await create(user, count);
+      expect(evicted).toBe(count <= 128 ? rows[0] : rows.at(-1));
+    },
+  );
+});
+
+describe("a limit of a subject", () => {
+  const limit = { scope: "subject", maxSessions: 100, whenExceeded: "end_oldest" } as const;
+  const within = (user: string) => store.createWithin(limit, newSession(user), nonce(), 100_000);
+
+  test.each([99, 100, 149, 150, 199, 200, 201, 250, 400])("of a hundred holds for %d sessions", async (count) => {
+    const user = subject();
+    const sids = await crowd(user, count);
+    now += SECOND;
+    expect(await within(user)).toMatchObject({ ok: true, evicted: sids.slice(0, Math.max(0, count - 99)) });
+    expect(liveCount(user)).toBe(Math.min(100, count + 1));
+  });
+
+  test.each([127, 128, 129])(
+    "ends sessions of one millisecond in their order, up to 128 of them (%d)",
+    async (count) => {
+      const user = subject();
+      await crowd(user, count);
+      query(
+        "UPDATE sessions SET created_at = ?, last_refreshed_at = ?, sid = printf('s%04d', 9999 - rowid) RETURNING sid",
+        now,
+        now,
+      );
+      const rows = query("SELECT sid FROM sessions ORDER BY rowid").map(({ sid }) => sid);
+      const outcome = await within(user);
+      expect(outcome.ok && outcome.evicted[0]).toBe(count <= 128 ? rows[0] : rows.at(-1));
+    },
+  );
+});
+
+describe("the logout of a subject", () => {
+  test.each([50, 51, 52, 100, 101, 150])(
+    "ends all of %d sessions, and takes several steps for more than 51",
+    async (count) => {
+      const user = subject();
+      const sids = await crowd(user, count);
+      now += SECOND;
+      const ending = store.endAll(user, "revoked_subject");
+      // The first step has run. With few sessions it has ended them.
+      expect(loggedAs("revoked_subject")).toBe(count <= 51 ? count : 0);
+      expect(await store.find(sids[count - 1] as SessionId)).toEqual({ ok: false, reason: "revoked" });
+      expect(await ending).toMatchObject({ ok: true, count });
+      expect(loggedAs("revoked_subject")).toBe(count);
+      expect(query("SELECT created_until, count FROM subject_ends")).toEqual(
+        count <= 51 ? [] : [{ created_until: 0, count }],
+      );
+    },
+  );
+
+  test("is remembered for a minute after it was finished", async () => {
+    const ends = () => query("SELECT subject FROM subject_ends ORDER BY changed_at").map((row) => row.subject);
+    const logout = async () => {
+      const user = subject();
+      await crowd(user, 60);
+      await store.endAll(user, "revoked_subject");
+      return user;
+    };
+    const first = await logout();
+    now += 60 * SECOND;
+    const second = await logout();
+    expect(ends()).toEqual([first, second]);
+    now += 1;
+    const third = await logout();
+    expect(ends()).toEqual([second, third]);
+  });
+});
+
+describe("the expiry", () => {
+  const steps = async () => {
+    const counts: number[] = [];
+    for (let isDone = false; !isDone; ) {
+      const step = await store.expire();
+      counts.push(step.ended.length);
+      ({ isDone } = step);
+    }
+    return counts;
+  };
+
+  test.each([
+    [0, [0]],
+    [1, [1]],
+    [50, [50]],
+    [51, [50, 1]],
+    [200, [50, 50, 50, 50]],
+    [201, [50, 50, 50, 50, 1]],
+  ])("of %d sessions ends fifty at once", async (count, expected) => {
+    if (count > 0) await crowd(subject(), count, SECOND);
+    now += SECOND;
+    expect(await steps()).toEqual(expected);
+    expect(loggedAs("expired")).toBe(count);
+  });
+
+  test.each([
+    [199, 1],
+    [200, 2],
+    [201, 2],
+  ])("of %d sessions that were refreshed since examines two hundred at once", async (count, expected) => {
+    await crowd(subject(), count);
+    query("UPDATE sessions SET examined_at = ? RETURNING sid", now);
+    expect(await steps()).toEqual(Array.from({ length: expected }, () => 0));
+    expect(query("SELECT sid FROM sessions WHERE examined_at <> idle_expires_at")).toEqual([]);
+  });
+
+  test("removes fifty at once of those that a logout of everyone has ended, and logs none", async () => {
+    await crowd(subject(), 60, SECOND);
+    await store.revokeAll(undefined);
+    now += SECOND;
+    expect((await store.expire()).isDone).toBe(false);
+    expect(query("SELECT count(*) AS count FROM sessions")).toEqual([{ count: 10 }]);
+    expect(await steps()).toEqual([0]);
+    expect(query("SELECT sid FROM sessions")).toEqual([]);
+    expect(loggedAs("expired")).toBe(0);
+  });
+
+  test("names no subject of a session whose user was forgotten", async () => {
+    const user = subject();
+    const [sid] = await crowd(user, 1, SECOND);
+    now += SECOND;
+    await store.forget(user);
+    expect(await store.expire()).toEqual({ ended: [{ sid }], isDone: true });
+  });
+});
