@@ -3,11 +3,20 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Actor, NewSession, SessionId } from "../../../../src/service/session/model.ts";
 import { MAX_ATTACHED } from "../../../../src/service/session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../../../src/service/session/ports.ts";
-import { wallMs } from "../../../../src/service/session/time.ts";
+import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import type { Cursor } from "../../../../src/service/signals/ports.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { dueOf, takeDue } from "../../../support/store/event-records.ts";
-import { elsewhere, IDLE, newSession, nonce, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
+import {
+  elsewhere,
+  IDLE,
+  newSession,
+  nonce,
+  REUSE_INTERVAL,
+  SECOND,
+  sidOf,
+  subject,
+} from "../../../support/store/sessions.ts";
 import { until } from "../../../support/until.ts";
 
 const ORIGIN = { address: "192.0.2.7" };
@@ -108,11 +117,20 @@ export function actorsContract(context: () => Context): void {
       replaced: true,
       actors: actors(replaced),
     });
+    const stolen = newSession(user, { actor: { subject: "support" } });
+    const forged = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
+    await store.create(stolen, forged.nonce, CAP, undefined, ORIGIN);
+    expect(await store.rotate(stolen.sid, forged, nonce())).toMatchObject({ ok: true });
+    await backend.advance(3 * REUSE_INTERVAL);
+    expect(await store.rotate(stolen.sid, { ...forged, nonce: nonce() }, nonce())).toEqual({
+      ...{ ok: false, reason: "reuse" },
+      ...{ subject: user, actor: "support" },
+    });
     const idle = await impersonate(user, { subject: "support" }, { idleTimeoutMs: SECOND });
     await backend.advance(SECOND);
     const ended = await expireAll();
     expect(ended.filter(({ sid }) => sid === idle)).toEqual([{ sid: idle, subject: user, actor: "support" }]);
-    for (const sid of [target, one, two, replaced, idle]) {
+    for (const sid of [target, one, two, replaced, stolen.sid, idle]) {
       const ends = (await dueOf(store, sid)).filter(({ event }) => event.type === "ended");
       expect(ends.map(({ event }) => event.actor)).toEqual(["support"]);
     }

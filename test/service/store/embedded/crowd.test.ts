@@ -9,6 +9,7 @@ import { wallMs } from "../../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
 import {
+  ABSOLUTE,
   IDLE,
   MARKER_LIFE,
   newSession,
@@ -110,11 +111,10 @@ describe("the cap of a subject", () => {
     const sids = await crowd(user, 30);
     now += 10 * SECOND;
     expect(await create(user, 31)).toEqual([]);
+    // Where more have expired than one creation counts, it first ends some of them, fifty at once, as an expiry does.
+    expect(loggedAs("expired")).toBe(50 * Math.ceil(Math.max(0, expired - 1_000) / 50));
     expect(await create(user, 31)).toEqual(sids.slice(0, 1));
     expect(liveCount(user)).toBe(31);
-    // Where more have expired than one creation counts, it first ends some of them, as an expiry does.
-    expect(loggedAs("expired") > 0).toBe(expired > 1_000);
-    expect(loggedAs("expired") % 50).toBe(0);
   });
 
   test("counts none of a subject that has expired while another one has many that have", async () => {
@@ -129,11 +129,42 @@ describe("the cap of a subject", () => {
 
   test("is kept where all that are to be examined were refreshed since", async () => {
     const user = subject();
-    const sids = await crowd(user, 1_100);
+    const sids = await crowd(user, 1_300);
     query("UPDATE sessions SET examined_at = ? RETURNING sid", now);
     now += SECOND;
-    expect(await create(user, 1_100)).toEqual(sids.slice(0, 1));
+    expect(await create(user, 1_300)).toEqual(sids.slice(0, 1));
     expect(loggedAs("expired")).toBe(0);
+    // One creation examines two hundred. One of them is the session that has ended.
+    expect(query("SELECT sid FROM sessions WHERE examined_at <= ?", now)).toHaveLength(1_100);
+  });
+
+  test("is kept where those that are examined first were refreshed since, and many others have expired", async () => {
+    const [user, other] = [subject(), subject()];
+    await crowd(other, 250);
+    query("UPDATE sessions SET examined_at = 0 RETURNING sid");
+    await crowd(user, 1_500, SECOND);
+    const sids = await crowd(user, 100);
+    now += 10 * SECOND;
+    expect(await create(user, 50)).toEqual(sids.slice(0, 51));
+  });
+
+  test.each([30, 1_000])("of %d sessions ends none of another subject that have expired", async (count) => {
+    const [user, other] = [subject(), subject()];
+    await crowd(other, 1_200, SECOND);
+    const sids = await crowd(user, count);
+    now += 10 * SECOND;
+    expect(await create(user, count)).toEqual(sids.slice(0, 1));
+    expect(loggedAs("expired")).toBe(0);
+  });
+
+  test("counts no session that is spared of a logout, if none is", async () => {
+    const user = subject();
+    await crowd(user, 150);
+    now += SECOND;
+    const ending = store.endAll(user, "revoked_subject");
+    expect(await Promise.all([create(user, 2), create(user, 2)])).toEqual([[], []]);
+    expect(await ending).toMatchObject({ ok: true, count: 150 });
+    expect(liveCount(user)).toBe(2);
   });
 
   test.each([127, 128, 129])(
@@ -201,6 +232,19 @@ describe("the logout of a subject", () => {
       );
     },
   );
+
+  test("is complete for all who wait for it, whoever finishes it", async () => {
+    const user = subject();
+    const sids = await crowd(user, 150);
+    now += SECOND;
+    const ending = store.endAll(user, "revoked_subject");
+    const other = store.end(sids[149] as SessionId, "logout");
+    const outcome = await ending;
+    expect(outcome).toMatchObject({ ok: true, count: 150 });
+    expect(sids).toEqual(expect.arrayContaining(outcome.ok ? [...outcome.ended] : []));
+    expect(await other).toEqual({ ok: false, reason: "already_ended" });
+    expect(loggedAs("revoked_subject")).toBe(150);
+  });
 
   test("is remembered for a minute after it was finished", async () => {
     const ends = () => query("SELECT subject FROM subject_ends ORDER BY changed_at").map((row) => row.subject);
@@ -272,6 +316,14 @@ describe("the expiry", () => {
     const [sid] = await crowd(user, 1, SECOND);
     now += SECOND;
     await store.forget(user);
+    const [row] = query("SELECT subject, fixed FROM sessions");
+    expect([row?.subject, JSON.parse(String(row?.fixed))]).toEqual([
+      "",
+      {
+        ...{ clientId: "web", audience: "", claims: "{}", idleTimeout: SECOND, absoluteLifetime: ABSOLUTE },
+        client: { userAgent: "", ipAddress: "", displayName: "" },
+      },
+    ]);
     expect(await store.expire()).toEqual({ ended: [{ sid }], isDone: true });
   });
 });

@@ -1,9 +1,10 @@
 /** Why the embedded store, which keeps a session until it is removed, does not serve it any more. */
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { type Backend, embeddedBackend } from "../../../support/store/backends.ts";
-import { IDLE, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
+import { IDLE, newSession, nonce, REUSE_INTERVAL, SECOND, subject } from "../../../support/store/sessions.ts";
 
 let backend: Backend;
 let store: StoreWithSignals;
@@ -17,7 +18,7 @@ async function login(absoluteLifetimeMs: number) {
   const [session, first] = [newSession(subject(), { absoluteLifetimeMs }), nonce()];
   await store.create(session, first, 9);
   const token = { generation: 1, nonce: first, issuedAt: storeMs(0) };
-  return { sid: session.sid, rotate: () => store.rotate(session.sid, token, nonce()) };
+  return { sid: session.sid, token, rotate: () => store.rotate(session.sid, token, nonce()) };
 }
 
 test.each([
@@ -42,4 +43,22 @@ test("a session that expired after a logout of everyone is unknown: no token of 
   expect(await store.find(sid)).toEqual({ ok: false, reason: "unknown" });
   expect(await store.unbind(sid)).toEqual({ ok: false, reason: "unknown" });
   expect(await store.update(sid, { claims: '{"a":1}', refresh: false })).toEqual({ ok: false, reason: "unknown" });
+});
+
+test("a refresh waits for no disk, and one that ends the session does", async () => {
+  const { sid, token, rotate } = await login(2 * IDLE);
+  const levels: string[] = [];
+  const told = vi.spyOn(DatabaseSync.prototype, "exec");
+  onTestFinished(() => told.mockRestore());
+  const levelsOf = async (step: () => Promise<unknown>) => {
+    await store.ping(); // From here on, SQLite waits for no disk.
+    told.mockClear();
+    await step();
+    return told.mock.calls.map(([sql]) => sql).filter((sql) => sql.startsWith("PRAGMA synchronous"));
+  };
+  levels.push(...(await levelsOf(rotate)));
+  expect(levels).toEqual([]);
+  await backend.advance(3 * REUSE_INTERVAL);
+  levels.push(...(await levelsOf(() => store.rotate(sid, { ...token, nonce: nonce() }, nonce()))));
+  expect(levels).toEqual(["PRAGMA synchronous = FULL"]);
 });
