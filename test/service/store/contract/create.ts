@@ -50,6 +50,26 @@ export function createContract(context: () => Context): void {
       expect(created.idleExpiresAt).toBe(created.absoluteExpiresAt);
     });
 
+    test("a call that is repeated changes nothing of the session, which may be in use by then", async () => {
+      const { store, refresh } = context();
+      const session = newSession(subject());
+      const first = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
+      await store.create(session, first.nonce, CAP);
+      const { session: used } = await refresh(session.sid, first);
+      const found = await store.find(session.sid);
+      expect(await store.create(session, first.nonce, CAP)).toMatchObject({ session: used, evicted: [] });
+      expect(await store.find(session.sid)).toEqual(found);
+    });
+
+    test("an id may be used again in the moment in which its session has expired", async () => {
+      const { backend, store } = context();
+      const session = newSession(subject(), { idleTimeoutMs: SECOND });
+      await store.create(session, nonce(), CAP);
+      await backend.advance(SECOND);
+      expect(await store.create(session, nonce(), CAP)).toMatchObject({ session: { createdAt: backend.now() } });
+      expect(await store.find(session.sid)).toMatchObject({ ok: true });
+    });
+
     test("every field that a session can have comes back as it went in", async () => {
       const { store } = context();
       const session = fullSession(subject());

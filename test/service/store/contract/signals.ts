@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import {
+  MAX_SUBSCRIPTIONS,
   type Signal,
   type SignalEvent,
   type SubscriptionDefinition,
@@ -97,6 +98,16 @@ export function signalsContract(context: () => Context): void {
       expect(await subscriptions.create(id, WEBHOOK, wallMs(6_000))).toBe(true);
       expect(await subscriptions.create(id, { ...WEBHOOK, audience: ["a"] }, wallMs(6_000))).toBe(false);
       expect(await subscriptions.list()).toMatchObject([{ createdAt: 5_000, audience: [] }]);
+    });
+
+    test(`it is one of at most ${MAX_SUBSCRIPTIONS}`, async () => {
+      const { subscribe, subscriptions } = tools();
+      const ids: string[] = [];
+      for (let count = 0; count < MAX_SUBSCRIPTIONS; count++) ids.push(await subscribe());
+      expect(await subscriptions.create("one-more", WEBHOOK, wallMs(5_000))).toBe(false);
+      const [first = ""] = ids;
+      expect(await subscriptions.create(first, WEBHOOK, wallMs(5_000))).toBe(true);
+      expect((await subscriptions.list()).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
     });
 
     test("failures are counted until an attempt succeeds or it is resumed", async () => {
@@ -293,7 +304,10 @@ function logContract(context: () => Context): void {
       await backend.advance(SECOND);
       const id = await subscribe();
       const sids: SessionId[] = [];
-      for (let count = 0; count < 90; count++) sids.push((await login(user, { idleTimeoutMs: SECOND })).sid);
+      for (let count = 0; count < 90; count++) {
+        sids.push((await login(user, { idleTimeoutMs: SECOND })).sid);
+        if (count % 9 === 0) await backend.advance(1);
+      }
       const [first = sidOf(user)] = sids;
       const after = await cursorOf(id, first);
       await store.revokeAll(undefined);
@@ -301,6 +315,46 @@ function logContract(context: () => Context): void {
       await backend.advance(2 * SECOND);
       while (!(await store.expire()).isDone);
       const read = await readAll(first, after);
+      expect(read.map(({ signal }) => signal.sessionId).toSorted()).toEqual(sids.toSorted());
+    });
+
+    test("the end of all of an earlier time, while the signals of another are appended, loses none of them", async () => {
+      const { subscribe, login, cursorOf, readAll } = tools();
+      const { backend, store } = context();
+      const user = subject();
+      await backend.advance(SECOND);
+      const before = backend.now();
+      await backend.advance(SECOND);
+      const id = await subscribe();
+      const sids: SessionId[] = [];
+      for (let count = 0; count < 90; count++) sids.push((await login(user)).sid);
+      const [first = sidOf(user)] = sids;
+      const after = await cursorOf(id, first);
+      await store.revokeAll(undefined);
+      await backend.advance(SECOND);
+      await store.revokeAll(before);
+      const read = await readAll(first, after);
+      expect(read.map(({ signal }) => signal.sessionId).toSorted()).toEqual(sids.toSorted());
+    });
+
+    test("a session that an end of all has ended is not signalled again when it expires while the next one is", async () => {
+      const { subscribe, login, cursorOf, readAll } = tools();
+      const { backend, store } = context();
+      const user = subject();
+      await backend.advance(SECOND);
+      const id = await subscribe();
+      const old = await login(user, { idleTimeoutMs: 2 * SECOND });
+      const after = await cursorOf(id, old.sid);
+      await store.revokeAll(undefined);
+      const [first] = await readAll(old.sid, after);
+      expect(first?.signal).toMatchObject({ sessionId: old.sid, reason: "revoked_all" });
+      await backend.advance(SECOND);
+      const sids: SessionId[] = [];
+      for (let count = 0; count < 90; count++) sids.push((await login(user)).sid);
+      await store.revokeAll(undefined);
+      await backend.advance(SECOND);
+      while (!(await store.expire()).isDone);
+      const read = await readAll(old.sid, first?.cursor ?? after);
       expect(read.map(({ signal }) => signal.sessionId).toSorted()).toEqual(sids.toSorted());
     });
 

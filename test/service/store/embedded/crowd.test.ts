@@ -212,6 +212,42 @@ describe("a limit of a subject", () => {
       expect(outcome.ok && outcome.evicted[0]).toBe(count <= 128 ? rows[0] : rows.at(-1));
     },
   );
+
+  /** Makes the sessions at these places of a crowd those of one application. */
+  const ofApp = (sids: readonly SessionId[]) => {
+    for (const sid of sids)
+      query("UPDATE sessions SET fixed = json_set(fixed, '$.clientId', 'app') WHERE sid = ?", sid);
+  };
+  const intoApp = (user: string, maxSessions: number) =>
+    store.createWithin(
+      { scope: "client_id", maxSessions, whenExceeded: "end_least_recently_used" },
+      newSession(user, { clientId: "app" }),
+      nonce(),
+      100_000,
+    );
+
+  test("counts no session that ended while it was counting", async () => {
+    const user = subject();
+    const sids = await crowd(user, 500);
+    const app = sids.filter((_, at) => at % 50 === 0);
+    ofApp(app);
+    now += SECOND;
+    const creating = intoApp(user, 9);
+    await store.end(app[0] as SessionId, "logout");
+    expect(await creating).toMatchObject({ ok: true, evicted: app.slice(1, 2) });
+  });
+
+  test.each([64, 65, 66, 70])(
+    "of one ends all of %d sessions that are found first, and the one behind them",
+    async (count) => {
+      const user = subject();
+      const sids = await crowd(user, 400);
+      const app = [...sids.slice(0, count), sids[399] as SessionId];
+      ofApp(app);
+      now += SECOND;
+      expect(await intoApp(user, 1)).toMatchObject({ ok: true, evicted: app });
+    },
+  );
 });
 
 describe("the logout of a subject", () => {

@@ -95,6 +95,35 @@ test("if the commit fails, all calls reject, and later ones work", async () => {
   expect(committed()).toEqual([3]);
 });
 
+test("a commit that SQLite refuses is rolled back, and later ones work", async () => {
+  const { share, add, db, committed } = open();
+  db.exec("PRAGMA foreign_keys = ON; CREATE TABLE parents (id INTEGER PRIMARY KEY)");
+  db.exec("CREATE TABLE children (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)");
+  const orphan = () => db.exec("INSERT INTO children VALUES (1)");
+  await expect(Promise.all([share(() => add(1)), share(orphan)])).rejects.toThrow("FOREIGN KEY");
+  await share(() => add(2));
+  expect(committed()).toEqual([2]);
+});
+
+test("a commit that fails and that nobody waits for ends no process", async () => {
+  const { share, db } = open();
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => unhandled.push(reason);
+  const others = process.listeners("unhandledRejection");
+  process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
+  onTestFinished(() => {
+    process.removeAllListeners("unhandledRejection");
+    for (const listener of others) process.on("unhandledRejection", listener);
+  });
+  const failing = () => {
+    throw new Error("a bug");
+  };
+  await expect(share(failing)).rejects.toThrow("a bug");
+  db.exec("ROLLBACK"); // SQLite does this by itself when the disk is full.
+  for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+  expect(unhandled).toEqual([]);
+});
+
 test("two connections of one thread do not wait for each other", async () => {
   const { share, on, other, add, committed } = open();
   const second = on(other);

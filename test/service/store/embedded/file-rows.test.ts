@@ -1,0 +1,171 @@
+/** What the file of the embedded store keeps, and what it does not keep any longer than it must. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
+import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
+import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
+import { createSignalSteps } from "../../../../src/service/store/embedded/signal-steps.ts";
+import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
+import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
+import { loginWith, recordOf } from "../../../support/store/event-records.ts";
+import { MARKER_LIFE, REUSE_INTERVAL, SECOND, subject } from "../../../support/store/sessions.ts";
+
+const DAY = 86_400 * SECOND;
+const EVENTS = ["session.ended", "session.created", "session.updated"] as const;
+const ALL_EVENTS = {
+  ...{ kind: "webhook", endpoint: "https://receiver.example.test/", audience: [] },
+  filter: { events: EVENTS },
+} as const;
+
+let directory: string;
+let path: string;
+let now: number;
+let store: StoreWithSignals;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "rows-"));
+  path = join(directory, "sessions.db");
+  now = 1_800_000_000_000;
+  const lives = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
+  store = createEmbeddedStore({ path, clock: () => wallMs(now), steady: () => now, ...lives });
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(directory, { recursive: true });
+});
+
+function rows(sql: string) {
+  const db = new DatabaseSync(path, { readOnly: true });
+  try {
+    return db.prepare(sql).all();
+  } finally {
+    db.close();
+  }
+}
+const signals = () => rows("SELECT reason FROM signals ORDER BY number").map(({ reason }) => reason);
+
+test("a logout of everyone is one entry of the log, which expires as others do", async () => {
+  await loginWith(store, subject());
+  await store.revokeAll(storeMs(77));
+  expect(rows("SELECT sid, revoked_at, expires_at, reason FROM log")).toEqual([
+    { sid: "*", revoked_at: 76, expires_at: now + MARKER_LIFE, reason: "revoked_all" },
+  ]);
+});
+
+test("events that have expired are removed as others come", async () => {
+  const user = subject();
+  const record = async (time: number, retentionMs: number) => {
+    const { sid } = await loginWith(store, user);
+    await store.recordEvents([recordOf({ time: storeMs(time), type: "elevated", sid, subject: user })], retentionMs);
+  };
+  await record(1, SECOND);
+  await record(2, 2 * SECOND);
+  now += SECOND;
+  await record(3, SECOND);
+  expect(rows("SELECT expires_at FROM events ORDER BY seq")).toEqual([
+    { expires_at: now + SECOND },
+    { expires_at: now + SECOND },
+  ]);
+});
+
+test("no signals are kept while nobody subscribes, nor after the last subscription was deleted", async () => {
+  const user = subject();
+  const act = async () => {
+    const { sid } = await loginWith(store, user);
+    await store.update(sid, { claims: '{"a":1}', refresh: false });
+    await store.end(sid, "logout");
+    await loginWith(store, user);
+    await store.revokeAll(undefined);
+    now += 1;
+  };
+  await act();
+  expect(signals()).toEqual([]);
+  expect(rows("SELECT created_until FROM signal_state")).toEqual([{ created_until: 0 }]);
+  const { subscriptions, log } = store.signals;
+  for (const id of ["one", "two"]) await subscriptions.create(id, ALL_EVENTS, wallMs(now));
+  await act();
+  expect(signals()).toEqual(["created", "updated:1", "logout", "created"]);
+  const [lease] = await log.lease([0], "holder", SECOND);
+  expect(rows("SELECT holder FROM signal_state")).toEqual([{ holder: lease?.holder }]);
+  expect(await subscriptions.delete("one")).toBe(true);
+  expect(signals()).toHaveLength(4);
+  expect(rows("SELECT holder FROM signal_state")).toEqual([{ holder: lease?.holder }]);
+  expect(await subscriptions.delete("two")).toBe(true);
+  expect(signals()).toEqual([]);
+  expect(rows("SELECT holder, held_until, created_until FROM signal_state")).toEqual([
+    { holder: "", held_until: 0, created_until: 0 },
+  ]);
+});
+
+test.each(["created", "updated", "ended"])(
+  "signals older than the retention are removed by one that says %s",
+  async (by) => {
+    const user = subject();
+    const { sid } = await loginWith(store, user, { idleTimeoutMs: 4 * DAY, absoluteLifetimeMs: 4 * DAY });
+    await store.signals.subscriptions.create("one", ALL_EVENTS, wallMs(now));
+    for (let count = 0; count < 3; count++) await store.end((await loginWith(store, user)).sid, "logout");
+    expect(signals()).toHaveLength(6);
+    now += DAY + 1;
+    if (by === "created") await loginWith(store, user);
+    if (by === "updated") await store.update(sid, { claims: '{"a":1}', refresh: false });
+    if (by === "ended") await store.end(sid, "logout");
+    expect(signals()).toHaveLength(3);
+  },
+);
+
+test("a logout of everyone with few sessions is signalled whole by the first reader", async () => {
+  const { subscriptions, log } = store.signals;
+  await subscriptions.create("one", ALL_EVENTS, wallMs(now));
+  const [end] = await log.ends();
+  for (let count = 0; count < 3; count++) await loginWith(store, subject());
+  await store.revokeAll(undefined);
+  expect((await log.ends())[0]).toMatch(/\+$/);
+  expect(await log.read(0, end as never, 10)).toMatchObject({ ok: true, signals: { length: 6 }, more: false });
+  expect(rows("SELECT created_until, from_sid FROM signal_state")).toEqual([{ created_until: 0, from_sid: "" }]);
+  expect((await log.ends())[0]).not.toMatch(/\+$/);
+});
+
+test("a step that another process has taken in the meantime does nothing", () => {
+  const db = new DatabaseSync(":memory:");
+  for (const step of MIGRATIONS) db.exec(step);
+  const steps = createSignalSteps(prepareStatements(db), DAY);
+  expect(steps.pending()).toBeUndefined();
+  steps.continueEndOfAll();
+  steps.appendEndOfAll("nobody" as never);
+  expect(db.prepare("SELECT number FROM signals").all()).toEqual([]);
+  db.close();
+});
+
+test("a second logout of everyone that ends nothing more does not change when the sessions have ended", async () => {
+  const { subscriptions, log } = store.signals;
+  await subscriptions.create("one", { ...ALL_EVENTS, filter: {} }, wallMs(now));
+  const [end] = await log.ends();
+  for (let count = 0; count < 3; count++) await loginWith(store, subject());
+  const until = await store.revokeAll(undefined);
+  const endedAt = now;
+  now += SECOND;
+  await store.revokeAll(storeMs(until + 1));
+  const read = await log.read(0, end as never, 10);
+  expect(read.ok && read.signals.map(({ signal }) => signal.endedAt)).toEqual([endedAt, endedAt, endedAt]);
+});
+
+test("the log tells ends, marks of stale tokens and logouts of everyone apart", async () => {
+  const [{ sid: a }, { sid: b }] = [await loginWith(store, subject()), await loginWith(store, subject())];
+  const { cursor: start } = await store.revocations(undefined);
+  await store.update(a, { claims: '{"a":1}', refresh: true });
+  await store.end(b, "logout");
+  const until = await store.revokeAll(undefined);
+  const at = { expiresAt: now + MARKER_LIFE };
+  const batch = await store.revocations(start);
+  expect(batch).toEqual({
+    revocations: [{ sid: b, reason: "logout", revokedAt: now, ...at }],
+    staleMarks: [{ sid: a, minVersion: 1, markedAt: now, ...at }],
+    revokedUntil: until,
+    cursor: start.replace(/\d+$/, "3"),
+    now,
+  });
+  expect(await store.revocations(batch.cursor)).toEqual({ ...batch, revocations: [], staleMarks: [] });
+});
