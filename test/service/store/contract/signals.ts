@@ -644,6 +644,17 @@ function readersContract(context: () => Context): void {
       expect(await log.advance(lease, id, cursor, NONE)).toEqual({ ok: false, reason: "lost" });
     });
 
+    test("a lease ends with the last subscription, and does not count for the next one", async () => {
+      const { subscribe, subscriptions, login, cursorOf, leaseOf, log } = tools();
+      const id = await subscribe();
+      const { sid } = await login(subject());
+      const lease = await leaseOf(sid, newHolder());
+      if (lease === undefined) throw new Error("no lease");
+      await subscriptions.delete(id);
+      const next = await subscribe();
+      expect(await log.advance(lease, next, await cursorOf(next, sid), NONE)).toEqual({ ok: false, reason: "lost" });
+    });
+
     test("a refresh token that is used again is signalled", async () => {
       const { subscribe, login, cursorOf, readAll } = tools();
       const { backend, store, refresh } = context();

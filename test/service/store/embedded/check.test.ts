@@ -1,9 +1,11 @@
 /** What is examined of a database file without changing it, and its copy while a store has it open. */
 import {
   closeSync,
+  copyFileSync,
   mkdtempSync,
   openSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   rmSync,
   statSync,
@@ -132,6 +134,19 @@ describe("the tables", () => {
     change("DROP TABLE clock; DROP TABLE claims");
     expect(schemaFault(path)).toBeUndefined();
   });
+});
+
+test("an examination writes nothing, not even what a killed process has left beside the file", async () => {
+  const store = open();
+  await store.create(newSession(subject()), nonce(), 1);
+  const left = `${path}.left`;
+  for (const end of ["", "-wal"]) copyFileSync(`${path}${end}`, `${left}${end}`);
+  const before = readFileSync(left);
+  for (const examine of [checkDatabase, schemaFault]) {
+    expect(examine(left)).toBeUndefined();
+    expect(readFileSync(left).equals(before)).toBe(true);
+    expect(statSync(`${left}-wal`).size).toBe(statSync(`${path}-wal`).size);
+  }
 });
 
 test("whether another connection has the file open", async () => {

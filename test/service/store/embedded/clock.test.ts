@@ -77,23 +77,24 @@ test.each([-TOLERANCE_MS, TOLERANCE_MS])("a difference of %d ms is drift", (drif
   const clock = open();
   pass(1_000, drift);
   expect([clock.now(), clock.shiftMs()]).toEqual([START + 1_000 + drift, 0]);
+  expect(db.prepare("SELECT wall FROM clock").get()?.wall).toBe(START); // They were not compared.
   expect(open().shiftMs()).toBe(0);
 });
 
 test("a clock that was set back and forth is followed, and one that was not set writes nothing", () => {
   const clock = open();
-  const row = () => ({ ...db.prepare("SELECT shift, wall, up FROM clock").get() });
+  const row = () => ({ ...db.prepare("SELECT shift, wall, up, boot FROM clock").get() });
   const written = row();
-  expect(written).toEqual({ shift: 0, wall: START, up: 0 });
+  expect(written).toEqual({ shift: 0, wall: START, up: 0, boot: "" });
   pass(HOUR);
   expect(clock.now()).toBe(START + HOUR);
   expect(row()).toEqual(written);
   pass(0, HOUR);
   expect(clock.now()).toBe(START + HOUR);
-  expect(row()).toEqual({ shift: HOUR, wall: START + 2 * HOUR, up: HOUR });
+  expect(row()).toEqual({ shift: HOUR, wall: START + 2 * HOUR, up: HOUR, boot: "" });
   pass(0, -HOUR);
   expect(clock.now()).toBe(START + HOUR);
-  expect(row()).toEqual({ shift: 0, wall: START + HOUR, up: HOUR });
+  expect(row()).toEqual({ shift: 0, wall: START + HOUR, up: HOUR, boot: "" });
   expect(db.prepare("SELECT count(*) AS count FROM clock").get()?.count).toBe(1);
 });
 

@@ -169,3 +169,16 @@ test("the log tells ends, marks of stale tokens and logouts of everyone apart", 
   });
   expect(await store.revocations(batch.cursor)).toEqual({ ...batch, revocations: [], staleMarks: [] });
 });
+
+test("a session that expired before that of its actor ended does not wait for its end any more", async () => {
+  const actor = subject();
+  const { sid: own } = await loginWith(store, actor);
+  const whose = { subject: actor, sessionId: own, endsWithSession: true } as const;
+  const { sid } = await loginWith(store, subject(), { actor: whose, idleTimeoutMs: SECOND });
+  await store.attach(sid, own, SECOND);
+  await store.end(own, "logout");
+  expect(rows("SELECT actor FROM sessions")).toEqual([{ actor: "!" }]);
+  now += SECOND;
+  expect(await store.endAttached()).toEqual([]);
+  expect(rows("SELECT actor FROM sessions")).toEqual([{ actor: "" }]);
+});
