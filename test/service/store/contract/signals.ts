@@ -466,7 +466,8 @@ function logContract(context: () => Context): void {
       const lease = await leaseOf(sid, newHolder());
       if (lease === undefined) throw new Error("no lease");
       const [number] = ((await log.ends())[partitionOf(sid)] ?? "").split(" ");
-      for (const cursor of [`${number} ${sidOf(subject())}`, `${Number(number) + 1} ${sid}`] as Cursor[]) {
+      const numbers = [1, 2, 1_000].map((more) => `${Number(number) + more} ${sid}`);
+      for (const cursor of [`${number} ${sidOf(subject())}`, ...numbers] as Cursor[]) {
         const rewound = { ok: false, reason: "rewound" };
         expect(await log.read(partitionOf(sid), cursor, 10)).toEqual(rewound);
         expect(await log.advance(lease, id, cursor, NONE)).toEqual(rewound);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
+import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
@@ -280,6 +281,38 @@ describe("the logout of a subject", () => {
     expect(sids).toEqual(expect.arrayContaining(outcome.ok ? [...outcome.ended] : []));
     expect(await other).toEqual({ ok: false, reason: "already_ended" });
     expect(loggedAs("revoked_subject")).toBe(150);
+  });
+
+  test("that begins while another one of the subject is under way ends what that one spares", async () => {
+    const user = subject();
+    const [spared = "" as SessionId] = await crowd(user, 150);
+    now += SECOND;
+    const first = store.endAll(user, "revoked_others", { except: spared });
+    const second = store.endAll(user, "revoked_subject");
+    expect(await first).toMatchObject({ ok: true, count: 149 });
+    expect(await second).toEqual({ ok: true, ended: [spared], count: 1 });
+  });
+
+  test("names the actors of those that had one", async () => {
+    const user = subject();
+    const sids = await crowd(user, 150);
+    const acting = [sids[3], sids[140]] as SessionId[];
+    for (const sid of acting) {
+      const actor = JSON.stringify({ subject: "support" });
+      query("UPDATE sessions SET actor = '', fixed = json_set(fixed, '$.actor', json(?)) WHERE sid = ?", actor, sid);
+    }
+    now += SECOND;
+    const outcome = await store.endAll(user, "revoked_subject");
+    expect(outcome).toMatchObject({ ok: true, count: 150, actors: new Map(acting.map((sid) => [sid, "support"])) });
+  });
+
+  test("that is not known any more, as after the file was replaced, is unavailable", async () => {
+    const user = subject();
+    await crowd(user, 150);
+    now += SECOND;
+    const ending = store.endAll(user, "revoked_subject");
+    query("DELETE FROM subject_ends");
+    await expect(ending).rejects.toThrow(StoreUnavailable);
   });
 
   test("is remembered for a minute after it was finished", async () => {

@@ -94,6 +94,12 @@ describe.each(REMOVALS)("without %s", (_, remove) => {
   });
 });
 
+test("the check whether the store is ready looks at the files each time", async () => {
+  await store.ping();
+  renameSync(path, `${path}.moved`);
+  await expect(store.ping()).rejects.toThrow(StoreUnavailable);
+});
+
 test("a directory that comes back under its name is served again", async () => {
   renameSync(join(directory, "data"), join(directory, "moved"));
   await expect(store.ping()).rejects.toThrow(StoreUnavailable);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
-import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
+import type { Cursor, Lease, StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
 import { createSignalSteps } from "../../../../src/service/store/embedded/signal-steps.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
@@ -181,4 +181,42 @@ test("a session that expired before that of its actor ended does not wait for it
   now += SECOND;
   expect(await store.endAttached()).toEqual([]);
   expect(rows("SELECT actor FROM sessions")).toEqual([{ actor: "" }]);
+});
+
+test("signals that all subscriptions have read are removed, except the last of them", async () => {
+  const { subscriptions, log } = store.signals;
+  await subscriptions.create("one", { ...ALL_EVENTS, filter: {} }, wallMs(now));
+  const [start] = await log.ends();
+  for (let count = 0; count < 4; count++) await store.end((await loginWith(store, subject())).sid, "logout");
+  const read = await log.read(0, start as never, 3);
+  if (!read.ok) throw new Error(read.reason);
+  const [lease] = await log.lease([0], "holder", SECOND);
+  const third = read.signals[2]?.cursor as Cursor;
+  expect(await log.advance(lease as Lease, "one", third, { delivered: 3, deadLetters: 0 })).toEqual({ ok: true });
+  expect(rows("SELECT number FROM signals")).toEqual([{ number: 3 }, { number: 4 }]);
+});
+
+test("a reader behind signals that were removed learns how many it has missed", async () => {
+  const { subscriptions, log } = store.signals;
+  await subscriptions.create("one", { ...ALL_EVENTS, filter: {} }, wallMs(now));
+  const [start] = await log.ends();
+  for (let count = 0; count < 3; count++) await store.end((await loginWith(store, subject())).sid, "logout");
+  const read = await log.read(0, start as never, 3);
+  if (!read.ok) throw new Error(read.reason);
+  await subscriptions.delete("one");
+  await subscriptions.create("two", { ...ALL_EVENTS, filter: {} }, wallMs(now));
+  const [first, second, third] = read.signals.map(({ cursor }) => cursor) as [Cursor, Cursor, Cursor];
+  const end = `${third.split(" ")[0]} -`;
+  expect(await log.read(0, first, 9)).toEqual({ ok: false, reason: "behind", oldest: end, lost: 2 });
+  expect(await log.read(0, second, 9)).toEqual({ ok: false, reason: "behind", oldest: end, lost: 1 });
+  expect(await log.read(0, third, 9)).toEqual({ ok: true, signals: [], more: false });
+});
+
+test("the check whether the store is ready writes to the file", async () => {
+  const db = new DatabaseSync(path);
+  const version = () => db.prepare("PRAGMA data_version").get()?.data_version;
+  const before = version();
+  await store.ping();
+  expect(version()).not.toBe(before);
+  db.close();
 });

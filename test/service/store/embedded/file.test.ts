@@ -214,6 +214,7 @@ describe("is unavailable", () => {
     db.exec("PRAGMA user_version = 1000");
     db.close();
     expect(open).toThrow(/newer version/);
+    expect(open).toThrow(expect.objectContaining({ cause: expect.any(Error) }));
   });
 
   test("while a restore that was interrupted has not been run again", () => {
