@@ -118,6 +118,9 @@ export function createOnceContract(context: () => Context): void {
       await store.create(session, nonce(), CAP);
       await store.end(session.sid, "logout");
       expect(await createOnce(store, session, nonce())).toMatchObject({ ok: true, isNew: true });
+      // The mark of the former session with this id does not keep the new one from being ended.
+      expect(await store.end(session.sid, "logout")).toMatchObject({ ok: true, wasLive: true });
+      expect(await store.find(session.sid)).toEqual({ ok: false, reason: "revoked" });
     });
   });
 }

@@ -1,5 +1,6 @@
 /** Tests that every store has to pass: the end of one session. */
 import { describe, expect, test } from "vitest";
+import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Context } from "../../../support/store/context.ts";
 import {
   ALREADY_ENDED,
@@ -46,6 +47,13 @@ export function endContract(context: () => Context): void {
       expect(await store.end(sid, "logout")).toEqual(MARKED);
       expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await store.end(sid, "logout")).toEqual(ALREADY_ENDED);
+      expect(await logged(sid)).toEqual(["logout"]);
+    });
+
+    test("what a client proves of a session that the store does not know does not matter", async () => {
+      const { store, logged } = context();
+      const sid = sidOf(subject());
+      expect(await store.end(sid, "logout", undefined, { issuedAt: storeMs(0) })).toEqual(MARKED);
       expect(await logged(sid)).toEqual(["logout"]);
     });
 

@@ -220,3 +220,40 @@ test("the check whether the store is ready writes to the file", async () => {
   expect(version()).not.toBe(before);
   db.close();
 });
+
+test("a subscription of a new file is defined, counted, paused and moved as the first one", async () => {
+  const { subscriptions, log } = store.signals;
+  const plain = { ...ALL_EVENTS, filter: {} };
+  expect(await subscriptions.create("one", ALL_EVENTS, wallMs(now))).toBe(true);
+  expect(await subscriptions.create("one", ALL_EVENTS, wallMs(now))).toBe(true);
+  expect(await subscriptions.create("one", plain, wallMs(now))).toBe(false);
+  expect(await subscriptions.define("one", plain, ALL_EVENTS)).toBe(true);
+  expect(await subscriptions.recordAttempt("one", { error: "timeout", at: wallMs(now) })).toBe(true);
+  expect(await subscriptions.setState("one", { state: "paused", because: "failing" })).toBe(true);
+  expect(await subscriptions.get("one")).toMatchObject({ failures: 1, because: "failing", lastErrorAt: now });
+  expect(await subscriptions.setState("one", { state: "active" }, { state: "paused", because: "failing" })).toBe(true);
+  const { sid } = await loginWith(store, subject());
+  const place = log.partitionOf({ sid });
+  expect([place, log.partitions]).toEqual([0, 1]);
+  const [start = ""] = await log.positions("one");
+  await store.end(sid, "logout");
+  expect(await log.pass(place, "one", start as Cursor, start as Cursor, { delivered: 1, deadLetters: 0 })).toBe(true);
+  expect(await subscriptions.restart("one")).toBe(true);
+  expect(await log.positions("one")).toEqual(await log.ends());
+  expect(await log.positions("two")).toEqual([""]);
+  expect(await subscriptions.get("one")).toMatchObject({ state: "active", failures: 0, delivered: 1 });
+});
+
+test("a logout of everyone is due to be recorded, and actors' sessions end with it", async () => {
+  const actor = subject();
+  const { sid: own } = await loginWith(store, actor);
+  now += 1;
+  const whose = { subject: actor, sessionId: own, endsWithSession: true } as const;
+  const { sid } = await loginWith(store, subject(), { actor: whose });
+  expect(await store.attach(sid, own, SECOND)).toEqual({ ok: true });
+  const revokedUntil = await store.revokeAll(storeMs(now), { address: "192.0.2.7" });
+  expect((await store.dueRecords()).flatMap(({ records }) => records)).toMatchObject([
+    { event: { type: "all_ended", revokedUntil, address: "192.0.2.7" } },
+  ]);
+  expect(await store.endAttached()).toMatchObject([{ sid, actor }]);
+});
