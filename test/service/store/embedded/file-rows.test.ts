@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
+import type { SubscriptionDefinition } from "../../../../src/service/signals/model.ts";
 import type { Cursor, Lease, StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
 import { createSignalSteps } from "../../../../src/service/store/embedded/signal-steps.ts";
@@ -15,10 +16,12 @@ import { MARKER_LIFE, REUSE_INTERVAL, SECOND, subject } from "../../../support/s
 
 const DAY = 86_400 * SECOND;
 const EVENTS = ["session.ended", "session.created", "session.updated"] as const;
-const ALL_EVENTS = {
-  ...{ kind: "webhook", endpoint: "https://receiver.example.test/", audience: [] },
+const ALL_EVENTS: SubscriptionDefinition = {
+  kind: "webhook",
+  endpoint: "https://receiver.example.test/",
+  audience: [],
   filter: { events: EVENTS },
-} as const;
+};
 
 let directory: string;
 let path: string;
