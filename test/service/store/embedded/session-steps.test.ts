@@ -48,13 +48,13 @@ test("a session that expired after a logout of everyone is unknown: no token of 
 test("a refresh waits for no disk, and one that ends the session does", async () => {
   const { sid, token, rotate } = await login(2 * IDLE);
   const levels: string[] = [];
-  const told = vi.spyOn(DatabaseSync.prototype, "exec");
-  onTestFinished(() => told.mockRestore());
+  const executed = vi.spyOn(DatabaseSync.prototype, "exec");
+  onTestFinished(() => executed.mockRestore());
   const levelsOf = async (step: () => Promise<unknown>) => {
     await store.ping(); // From here on, SQLite waits for no disk.
-    told.mockClear();
+    executed.mockClear();
     await step();
-    return told.mock.calls.map(([sql]) => sql).filter((sql) => sql.startsWith("PRAGMA synchronous"));
+    return executed.mock.calls.map(([sql]) => sql).filter((sql) => sql.startsWith("PRAGMA synchronous"));
   };
   levels.push(...(await levelsOf(rotate)));
   expect(levels).toEqual([]);

@@ -132,7 +132,7 @@ test("two connections of one thread do not wait for each other", async () => {
   expect(committed()).toEqual([1, 2, 3]);
 });
 
-test("SQLite is told for each transaction how much has to be on disk, also if the one before differs", async () => {
+test("SQLite learns for each transaction how much has to be on disk, also if the one before differs", async () => {
   const { write, share, db } = open();
   const level = () => Number(db.prepare("PRAGMA synchronous").get()?.synchronous);
   const [normal, full] = [1, 2];
