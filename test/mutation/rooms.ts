@@ -22,7 +22,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   tokens: { sources: ["src/service/tokens/*.ts"], tests: ["test/service/tokens"] },
   store: {
     sources: ["src/service/store/embedded/*.ts"],
-    tests: ["test/service/store/embedded"],
+    tests: ["test/service/store/embedded", "test/service/store/{event-expiry,cursors,page}.test.ts"],
     leftOut: ["test/service/store/embedded/{kill,durability,disk-full}.test.ts"],
   },
   verifier: {
