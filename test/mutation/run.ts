@@ -23,6 +23,8 @@ type Report = {
 const LEAST_PERCENT = 95;
 const NOTICED: ReadonlySet<string> = new Set(["Killed", "Timeout"]);
 const UNNOTICED: ReadonlySet<string> = new Set(["Survived", "NoCoverage"]);
+/** StrykerJS has judged the mutant neither way: its run ended in an error that is no failed test. */
+const UNJUDGED: ReadonlySet<string> = new Set(["RuntimeError", "CompileError", "Pending"]);
 
 const [room = "session", ...files] = process.argv.slice(2);
 if (!Object.hasOwn(ROOMS, room)) throw new Error(`the room must be one of ${Object.keys(ROOMS).join(", ")}`);
@@ -41,10 +43,11 @@ const excuses = new Set(
     .map((line) => line.split(" | ").slice(0, 3).join(" | ")),
 );
 const report = JSON.parse(readFileSync(`node_modules/.cache/mutation/${room}.json`, "utf8")) as Report;
-const counts = { noticed: 0, excused: 0, unnoticed: 0 };
+const counts = { noticed: 0, excused: 0, unnoticed: 0, unjudged: 0 };
 for (const [file, { source, mutants }] of Object.entries(report.files)) {
   for (const mutant of mutants) {
     if (NOTICED.has(mutant.status)) counts.noticed++;
+    if (UNJUDGED.has(mutant.status)) counts.unjudged++;
     if (!UNNOTICED.has(mutant.status)) continue;
     const where = mutant.status === "NoCoverage" ? "not reached" : "survived";
     const change = `${file} | ${oneLine(original(source, mutant.location))} | ${oneLine(mutant.replacement ?? "")}`;
@@ -55,7 +58,7 @@ for (const [file, { source, mutants }] of Object.entries(report.files)) {
     }
   }
 }
-const percent = (100 * counts.noticed) / (counts.noticed + counts.unnoticed);
+const percent = (100 * counts.noticed) / (counts.noticed + counts.unnoticed + counts.unjudged);
 console.log(`${room}: ${percent.toFixed(1)} % noticed`, counts);
 if (!(percent >= LEAST_PERCENT)) process.exitCode = 1;
 
