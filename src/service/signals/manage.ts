@@ -137,8 +137,8 @@ export async function setSubscriptionState(
   const state: SubscriptionState = because === undefined ? { state: "active" } : { state: "paused", because };
   if (isStream(before) && wanted === undefined) await announceChange(deps, before, change);
   if (!(await deps.subscriptions.setState(id, state))) throw new ServiceError("E404_NOT_FOUND");
-  if (isStream(before)) await pushHeld(deps, id);
   deps.audit({ event: "subscription_changed", subscription: id, change }, requester);
+  if (isStream(before) && state.state === "active") await pushHeld(deps, id);
   return getSubscription(deps, id);
 }
 

@@ -1,20 +1,11 @@
 /** When the kit asks the other tabs, when it asks the service, and when it waits, in a simulated browser. */
 import { describe, expect, test } from "vitest";
-import { TOKEN_LIFE_S, World } from "./world.ts";
+import { outcomeOf, TOKEN_LIFE_S, World } from "./world.ts";
 
 const LIFE_MS = TOKEN_LIFE_S * 1000;
 const NAME = "session/1:https://app.example";
 const API = "https://app.example/api";
 const world = () => new World(() => 0.5);
-
-function outcomeOf<T>(promise: Promise<T>) {
-  const outcome: { value?: T; error?: unknown; done: boolean } = { done: false };
-  promise.then(
-    (value) => Object.assign(outcome, { value, done: true }),
-    (error: unknown) => Object.assign(outcome, { error, done: true }),
-  );
-  return outcome;
-}
 
 /** Opens a hidden tab that has a token, and no timer of its own for the next one. Returns when the token was issued, in virtual time. */
 async function hiddenTab(here: World, options: Parameters<World["open"]>[0] = {}) {

@@ -1,19 +1,9 @@
 /** The rules of the browser kit, one by one, in a simulated browser. */
 import { describe, expect, test, vi } from "vitest";
 import { SessionError } from "../../../src/browser/index.ts";
-import { TOKEN_LIFE_S, World } from "./world.ts";
+import { outcomeOf, TOKEN_LIFE_S, World } from "./world.ts";
 
 const world = () => new World(() => 0.5);
-
-/** Records the outcome of a promise without waiting for it. */
-function outcomeOf<T>(promise: Promise<T>) {
-  const outcome: { value?: T; error?: unknown; done: boolean } = { done: false };
-  promise.then(
-    (value) => Object.assign(outcome, { value, done: true }),
-    (error: unknown) => Object.assign(outcome, { error, done: true }),
-  );
-  return outcome;
-}
 
 describe("access tokens", () => {
   test("nothing happens until the session is used", async () => {

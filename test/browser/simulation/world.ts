@@ -383,3 +383,13 @@ const refused = () => Response.json({ error: { code: "E001_AUTH_FAILURE" } }, { 
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
+
+/** Records the outcome of a promise without waiting for it. */
+export function outcomeOf<T>(promise: Promise<T>) {
+  const outcome: { value?: T; error?: unknown; done: boolean } = { done: false };
+  promise.then(
+    (value) => Object.assign(outcome, { value, done: true }),
+    (error: unknown) => Object.assign(outcome, { error, done: true }),
+  );
+  return outcome;
+}

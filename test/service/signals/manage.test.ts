@@ -1,6 +1,7 @@
 /** What an operator does with subscriptions, for every outcome (docs/tasks/signals.md). */
 import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/service/session/model.ts";
+import { StoreUnavailable } from "../../../src/service/session/ports.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import type { PushKind } from "../../../src/service/signals/kinds/request.ts";
 import {
@@ -16,6 +17,8 @@ import { MAX_SUBSCRIPTIONS, SIGNAL_EVENTS } from "../../../src/service/signals/m
 import { updateStatus } from "../../../src/service/signals/streams/status.ts";
 import { newSession, nonce } from "../../support/store/sessions.ts";
 import { ENDPOINT, ISSUER, NOW, openSignals, operator, quiet, receiver } from "./managed-world.ts";
+
+type Deps = ReturnType<typeof openSignals>["deps"];
 
 const WEBHOOK_SECRET = `whsec_${"A".repeat(32)}`;
 
@@ -248,6 +251,28 @@ describe("the state of a subscription", () => {
     audited.splice(0);
     await expect(setSubscriptionState(deps, id, "paused", operator)).rejects.toMatchObject({ code: "E404_NOT_FOUND" });
     expect(audited).toEqual([]);
+  });
+
+  test.each([
+    ["paused", "an operator", (deps: Deps, id: string) => setSubscriptionState(deps, id, "paused", operator)],
+    ["resumed", "an operator", (deps: Deps, id: string) => setSubscriptionState(deps, id, "resumed", operator)],
+    ["paused", "its receiver", (deps: Deps, id: string) => updateStatus(deps, id, { status: "paused" }, receiver)],
+    ["resumed", "its receiver", (deps: Deps, id: string) => updateStatus(deps, id, { status: "enabled" }, receiver)],
+  ] as const)("is audited as %s by %s, also if the store fails just after the change", async (change, _, set) => {
+    let isDown = false;
+    const { deps, stream, audited } = openSignals((store) => ({
+      async setState(...change) {
+        isDown = true;
+        return store.setState(...change);
+      },
+      async get(id) {
+        if (isDown) throw new StoreUnavailable("down");
+        return store.get(id);
+      },
+    }));
+    const id = await stream("poll");
+    await expect(set(deps, id)).rejects.toThrow(StoreUnavailable);
+    expect(audited).toMatchObject([[{ event: "subscription_changed", subscription: id, change }, {}]]);
   });
 
   test.each([

@@ -56,8 +56,8 @@ export async function updateStatus(
   if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {
     return updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, requester);
   }
-  await pushHeld(deps, id);
   deps.audit({ event: "subscription_changed", subscription: id, change: CHANGES[status] }, requester);
+  if (status === "enabled") await pushHeld(deps, id);
   return getStatus(deps, id, requester);
 }
 

@@ -47,6 +47,13 @@ function query(sql: string, ...values: (string | number)[]) {
   }
 }
 
+/** Gives all sessions the same times, and ids in the reverse order of their rows. Returns these in the order of the rows. */
+function ofOneMillisecond() {
+  const times = "created_at = ?, last_refreshed_at = ?";
+  query(`UPDATE sessions SET ${times}, sid = printf('s%04d', 9999 - rowid) RETURNING sid`, now, now);
+  return query("SELECT sid FROM sessions ORDER BY rowid").map(({ sid }) => sid);
+}
+
 /** Creates one session as the store does, and copies its row. The copies are a millisecond apart and end in `-1`, `-2` and so on. */
 async function crowd(user: string, count: number, idleTimeoutMs = IDLE): Promise<SessionId[]> {
   const session = newSession(user, { idleTimeoutMs });
@@ -173,13 +180,7 @@ describe("the cap of a subject", () => {
     async (count) => {
       const user = subject();
       await crowd(user, count);
-      // The ids are in the reverse order of the rows.
-      query(
-        "UPDATE sessions SET created_at = ?, last_refreshed_at = ?, sid = printf('s%04d', 9999 - rowid) RETURNING sid",
-        now,
-        now,
-      );
-      const rows = query("SELECT sid FROM sessions ORDER BY rowid").map(({ sid }) => sid);
+      const rows = ofOneMillisecond();
       const [evicted] = await create(user, count);
       expect(evicted).toBe(count <= 128 ? rows[0] : rows.at(-1));
     },
@@ -203,12 +204,7 @@ describe("a limit of a subject", () => {
     async (count) => {
       const user = subject();
       await crowd(user, count);
-      query(
-        "UPDATE sessions SET created_at = ?, last_refreshed_at = ?, sid = printf('s%04d', 9999 - rowid) RETURNING sid",
-        now,
-        now,
-      );
-      const rows = query("SELECT sid FROM sessions ORDER BY rowid").map(({ sid }) => sid);
+      const rows = ofOneMillisecond();
       const outcome = await within(user);
       expect(outcome.ok && outcome.evicted[0]).toBe(count <= 128 ? rows[0] : rows.at(-1));
     },
