@@ -47,6 +47,20 @@ export type SessionRow = {
 /** `ended` is 1 if the session ended in a logout of everyone, 2 if it ended in a logout of its subject, otherwise 0. */
 export type FoundRow = SessionRow & { readonly ended: number; readonly examined_at: StoreMs };
 
+/** What the statement `session` selects. */
+type FoundColumns = readonly [
+  subject: string,
+  createdAt: StoreMs,
+  lastRefreshedAt: StoreMs,
+  idleExpiresAt: StoreMs,
+  absoluteExpiresAt: StoreMs,
+  fixed: string,
+  rotation: string,
+  actor: string | null,
+  examinedAt: StoreMs,
+  ended: number,
+];
+
 export type LogRow = {
   readonly seq: number;
   readonly sid: SessionId;
@@ -155,10 +169,31 @@ export function revocationOf(row: LogRow): Revocation {
   return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
 }
 
+function createRowReader(sql: Pick<Statements, "session">): (sid: SessionId) => FoundRow | undefined {
+  return (sid) => {
+    const row = sql.session.get(sid);
+    if (row === undefined) return undefined;
+    const columns = (Array.isArray(row) ? row : Object.values(row)) as unknown as FoundColumns;
+    return {
+      sid,
+      subject: columns[0],
+      created_at: columns[1],
+      last_refreshed_at: columns[2],
+      idle_expires_at: columns[3],
+      absolute_expires_at: columns[4],
+      fixed: columns[5],
+      rotation: columns[6],
+      actor: columns[7],
+      examined_at: columns[8],
+      ended: columns[9],
+    };
+  };
+}
+
 export type SessionTable = ReturnType<typeof createSessionTable>;
 
 export function createSessionTable(sql: Statements) {
-  const get = (sid: SessionId) => sql.session.get(sid) as FoundRow | undefined;
+  const get = createRowReader(sql);
   return {
     get,
 

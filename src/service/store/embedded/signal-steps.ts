@@ -2,7 +2,7 @@
 import type { Session, SessionId } from "../../session/model.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { SIGNAL_EVENTS, type SignalReason } from "../../signals/model.ts";
-import { actorIn, type SessionRow } from "./rows.ts";
+import { actorIn, type SessionRow, type SessionTable } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** How many signals one transaction appends after a logout of everyone, in about 1 ms. */
@@ -21,7 +21,7 @@ type Row = Pick<SessionRow, "sid" | "subject" | "created_at" | "fixed">;
 
 export type SignalSteps = ReturnType<typeof createSignalSteps>;
 
-export function createSignalSteps(sql: Statements, retentionMs: number) {
+export function createSignalSteps(sql: Statements, sessions: Pick<SessionTable, "get">, retentionMs: number) {
   /** Returns the logout of everyone whose signals are not all appended yet. */
   const pending = (): EndOfAll | undefined => {
     const state = sql.signalState.get() as EndOfAll;
@@ -36,7 +36,7 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
     /** @param subject the subject of a session that is not in the store */
     append(sid: SessionId, reason: SignalReason, now: StoreMs, subject: string): void {
       if (sql.isSubscribed.get() === undefined) return;
-      const row = sql.session.get(sid) as SessionRow | undefined;
+      const row = sessions.get(sid);
       const [client, actor] = row === undefined ? ["", ""] : [clientOf(row), actorOf(row)];
       sql.appendSignal.run(sid, now, reason, client, row?.subject ?? subject, actor);
       sql.sweepSignals.run(now - retentionMs);
@@ -79,7 +79,7 @@ export function createSignalSteps(sql: Statements, retentionMs: number) {
     appendEndOfAll(sid: SessionId): void {
       const under = pending();
       if (under === undefined) return;
-      const row = sql.session.get(sid) as SessionRow | undefined;
+      const row = sessions.get(sid);
       if (row === undefined || row.created_at <= under.created_after || row.created_at > under.created_until) return;
       const isDone = row.created_at < under.from_time || (row.created_at === under.from_time && sid <= under.from_sid);
       if (!isDone) appendSignalOfAll(row, under.ended_at);

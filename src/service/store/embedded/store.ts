@@ -68,7 +68,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const sessions = createSessionTable(sql);
   const log = createLog(sql, options.markerLifeMs);
   const due = createDueSteps(sql);
-  const signals = createSignalSteps(sql, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);
+  const signals = createSignalSteps(sql, sessions, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);
   const wakers = watchChanges(sql);
 
   const attached = createAttachedSteps(sql);

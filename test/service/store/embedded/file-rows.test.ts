@@ -8,6 +8,7 @@ import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import type { SubscriptionDefinition } from "../../../../src/service/signals/model.ts";
 import type { Cursor, Lease, StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
+import { createSessionTable } from "../../../../src/service/store/embedded/rows.ts";
 import { createSignalSteps } from "../../../../src/service/store/embedded/signal-steps.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
@@ -134,7 +135,8 @@ test("a logout of everyone with few sessions is signalled whole by the first rea
 test("a step that another process has taken in the meantime does nothing", () => {
   const db = new DatabaseSync(":memory:");
   for (const step of MIGRATIONS) db.exec(step);
-  const steps = createSignalSteps(prepareStatements(db), DAY);
+  const sql = prepareStatements(db);
+  const steps = createSignalSteps(sql, createSessionTable(sql), DAY);
   expect(steps.pending()).toBeUndefined();
   steps.continueEndOfAll();
   steps.appendEndOfAll("nobody" as never);
