@@ -5,13 +5,24 @@
 import type { Realm } from "./realm.ts";
 
 /**
- * Returns the access token for a URL. `signal` ends the wait for it.
+ * Returns the access token for a URL.
  * @throws TypeError for an origin that must not receive it, and for the mode `no-cors`, in which browsers drop it silently
  */
-type TokenFor = (url: string, signal: AbortSignal, mode?: string) => Promise<string>;
+type TokenFor = (url: string, mode?: string) => Promise<string>;
 
 /** Returns another token than the one that a service refused, if it can get one. */
-type Replace = (text: string, signal: AbortSignal) => Promise<string | undefined>;
+type Replace = (text: string) => Promise<string | undefined>;
+
+/** Rejects when `signal` is aborted, so that a caller which gives up need not wait. After that, `run` is not called any more. */
+const abortable = <T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort);
+    run()
+      .then(resolve, reject)
+      .then(() => signal.removeEventListener("abort", abort));
+  });
 
 export const bearer = (token: string): string => `Bearer ${token}`;
 
@@ -25,9 +36,9 @@ export function authorizedFetch(tokenFor: TokenFor, replace: Replace, realm: Pic
       one.headers.set("authorization", bearer(token));
       return realm.fetch(one);
     };
-    const token = await tokenFor(request.url, signal, request.mode);
+    const token = await abortable(signal, () => tokenFor(request.url, request.mode));
     const response = await attempt(request, token);
-    const other = response.status === 401 && (await replace(token, signal));
+    const other = response.status === 401 && (await abortable(signal, () => replace(token)));
     return other && !(init.body instanceof ReadableStream) ? attempt(new Request(again, init), other) : response;
   };
 }
@@ -53,12 +64,13 @@ export function authInterceptor(tokenFor: TokenFor, replace: Replace): AuthInter
       request.header.set("authorization", bearer(token));
       return next(request);
     };
-    const token = await tokenFor(request.url, request.signal);
+    const { signal } = request;
+    const token = await abortable(signal, () => tokenFor(request.url));
     try {
       return await attempt(token);
     } catch (error) {
       const refused = (error as { readonly code?: unknown } | undefined)?.code === UNAUTHENTICATED;
-      const other = refused && (await replace(token, request.signal));
+      const other = refused && (await abortable(signal, () => replace(token)));
       // Messages of a stream have been read already, so the caller decides whether to start it again.
       if (!other || request.stream) throw error;
       return attempt(other);

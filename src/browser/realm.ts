@@ -55,13 +55,6 @@ export function warn(realm: Realm, text: string): void {
   warned.add(text);
 }
 
-/** Rejects when `signal` is aborted, so that a caller which gives up need not wait. */
-export const abortable = <T>(signal: AbortSignal, promise: Promise<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    promise.then(resolve, reject);
-    signal.addEventListener("abort", () => reject(signal.reason));
-  });
-
 /** Returns a controller that is aborted after `delayMs`, with `parent`, or by the caller. After that no timer and no listener remains. */
 export function deadline(realm: Realm, delayMs: number, parent: AbortSignal): AbortController {
   const over = new AbortController();

@@ -1,7 +1,7 @@
 /** The session of a page, as applications use it. */
 import { type AuthInterceptor, authInterceptor, authorizedFetch } from "./authorized-calls.ts";
 import { SessionError } from "./errors.ts";
-import { abortable, type Realm } from "./realm.ts";
+import type { Realm } from "./realm.ts";
 import { createRenewal } from "./renewal.ts";
 import { createDisplay, type Snapshot, UNKNOWN } from "./snapshot.ts";
 import { type Claims, holdToken } from "./token.ts";
@@ -116,17 +116,14 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
 
   const accessToken = async () => use().accessToken(options.minValidityMs ?? MIN_VALIDITY_MS);
 
-  async function tokenFor(url: string, signal: AbortSignal, mode?: string): Promise<string> {
-    signal.throwIfAborted();
+  async function tokenFor(url: string, mode?: string): Promise<string> {
     const originOf = (text: string) => new URL(text, pageOrigin).origin;
     const known = [pageOrigin, baseUrl, ...(options.origins ?? [])];
-    if (mode !== "no-cors" && known.some((one) => one && originOf(one) === originOf(url))) {
-      return abortable(signal, accessToken());
-    }
+    if (mode !== "no-cors" && known.some((one) => one && originOf(one) === originOf(url))) return accessToken();
     throw new TypeError(`no token: ${url}`);
   }
 
-  const replace = async (text: string, signal: AbortSignal) => abortable(signal, use().replace(text));
+  const replace = async (text: string) => use().replace(text);
 
   // On a server it has no use, and would read the clock, which prerendering does not allow.
   if (initial && realm.document) use();

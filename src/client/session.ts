@@ -78,18 +78,13 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
     return freshToken(await loadTokens(deps), now()) ?? refresh();
   }
 
-  async function tokenFor(url: string, signal: AbortSignal): Promise<string> {
-    signal.throwIfAborted();
+  async function tokenFor(url: string): Promise<string> {
     const { origin } = new URL(url);
     if (!origins.includes(origin)) throw new TypeError(`${origin} is not one of the origins that get the access token`);
-    return abortable(signal, accessToken());
+    return accessToken();
   }
 
-  const replace = (refused: string, signal: AbortSignal) =>
-    abortable(
-      signal,
-      refresh(refused).catch(() => undefined),
-    );
+  const replace = (refused: string) => refresh(refused).catch(() => undefined);
   return {
     async start({ refreshToken, key: given }) {
       const own = given ?? (dpop === true ? await generateProofKey() : undefined);
@@ -126,16 +121,4 @@ function createKeyOf(dpop: boolean | ProofKey) {
     if (imported?.d !== key.d) imported = { d: key.d, key: importProofKey(key) };
     return imported.key;
   };
-}
-
-/** Rejects when `signal` is aborted, so that a caller which gives up need not wait. */
-async function abortable<T>(signal: AbortSignal, result: Promise<T>): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  signal.addEventListener("abort", abort);
-  try {
-    return await Promise.race([result, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }
