@@ -2,6 +2,7 @@
 
 import { isIP } from "node:net";
 import type { Config } from "./config.ts";
+import { isHostOnly, plainName } from "./cookie.ts";
 import { type ConfigFinding, findingsAbout } from "./finding.ts";
 import { isLoopback } from "./loopback.ts";
 import { registrableDomain } from "./public-suffix.ts";
@@ -118,7 +119,7 @@ function isSameSite(a: string, b: string): boolean {
 
 /** A server that renders pages at `/` refreshes an expired access cookie by the refresh token, which it must get there too. */
 function hiddenAccessCookie({ cookie }: Config) {
-  if (cookie.accessName === undefined || cookie.path === "/" || /^__Host-/i.test(cookie.name)) return undefined;
+  if (cookie.accessName === undefined || cookie.path === "/" || isHostOnly(cookie.name)) return undefined;
   return warning(
     `ACCESS_COOKIE without COOKIE_PATH=/: servers that render pages get no ${cookie.name}, so their users are signed out when an access token expires`,
     "set COOKIE_PATH=/ (docs/tasks/server-side.md)",
@@ -142,11 +143,11 @@ function uselessPrefix({ cookie }: Config) {
 function plantableAccessCookie(config: Config) {
   const { accessName, secure } = config.cookie;
   const own = ownUrl(config);
-  if (accessName === undefined || !secure || /^__Host-/i.test(accessName)) return undefined;
+  if (accessName === undefined || !secure || isHostOnly(accessName)) return undefined;
   if (own !== undefined && (isTrustworthy(own.hostname) || isAddress(own.hostname))) return undefined;
   return warning(
     `ACCESS_COOKIE: a page of a sibling domain can set ${accessName}, and show a visitor the session of somebody else`,
-    `name it __Host-${accessName.replace(/^__Secure-/i, "")}, which allows no COOKIE_DOMAIN; in the server kit set accessCookie`,
+    `name it __Host-${plainName(accessName)}, which allows no COOKIE_DOMAIN; in the server kit set accessCookie`,
   );
 }
 

@@ -2,6 +2,9 @@
 import { isPublicSuffix } from "./public-suffix.ts";
 import { invalid, type Parsed, valid } from "./values.ts";
 
+/** The path of the cookie, unless its prefix requires another one. */
+export const DEFAULT_COOKIE_PATH = "/v1/auth";
+
 const PREFIX = /^__(Host|Secure)-/i;
 const DOMAIN = /^\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$/;
 const PATH = /^\/[!-:<-~]*$/;
@@ -48,7 +51,7 @@ export function cookieFaults(cookie: CookieSettings): string[] {
       "COOKIE_PARTITIONED=on needs COOKIE_SAMESITE=None and COOKIE_SECURE=true: it is for pages of other sites",
     );
   }
-  if (isHost(cookie.name) && cookie.path !== undefined && cookie.path !== "/") {
+  if (isHostOnly(cookie.name) && cookie.path !== undefined && cookie.path !== "/") {
     faults.push("COOKIE_NAME with the __Host- prefix allows no COOKIE_PATH but /: browsers drop it otherwise");
   }
   if (cookie.migrateUntilMs !== undefined && !PREFIX.test(cookie.name)) {
@@ -66,7 +69,7 @@ export function cookieFaults(cookie: CookieSettings): string[] {
 function companionFaults(variable: string, name: string | undefined, cookie: CookieSettings): string[] {
   if (name === undefined) return [];
   const faults = nameFaults(variable, name, cookie);
-  if (name === cookie.name || name === cookie.name.replace(PREFIX, "")) {
+  if (name === cookie.name || name === plainName(cookie.name)) {
     faults.push(`${variable} must differ from COOKIE_NAME, with and without its prefix`);
   }
   return faults;
@@ -83,7 +86,14 @@ export function cookieScope(text: string): Parsed<CookieScope> {
   return valid({ domain: domain === "" ? undefined : domain, path });
 }
 
-const isHost = (name: string) => /^__Host-/i.test(name);
+/** Whether a cookie has the prefix `__Host-`, for which browsers require `Path=/` and allow no domain. Its case has no meaning. */
+export const isHostOnly = (name: string): boolean => /^__Host-/i.test(name);
+
+/** Returns the name of a cookie without its prefix. */
+export const plainName = (name: string): string => name.replace(PREFIX, "");
+
+export const cookiePath = ({ name, path }: Pick<CookieSettings, "name" | "path">): string =>
+  path ?? (isHostOnly(name) ? "/" : DEFAULT_COOKIE_PATH);
 
 function nameFaults(variable: string, name: string, { secure, domain }: CookieSettings): string[] {
   const faults: string[] = [];
@@ -91,7 +101,7 @@ function nameFaults(variable: string, name: string, { secure, domain }: CookieSe
   if (PREFIX.test(name) && !secure) {
     faults.push(`${variable} with a __Secure- or __Host- prefix needs COOKIE_SECURE=true: browsers drop it otherwise`);
   }
-  if (isHost(name) && domain !== undefined) {
+  if (isHostOnly(name) && domain !== undefined) {
     faults.push(`${variable} with the __Host- prefix allows no COOKIE_DOMAIN: browsers drop it otherwise`);
   }
   return faults;

@@ -7,7 +7,7 @@ import type { Logger } from "./logger.ts";
 /** The time in ms in which sessions must have been created, and none refreshed. There is at most one line in this time. */
 const WINDOW_MS = 60_000;
 
-type CookieNames = { readonly name: string; readonly path: string | undefined; readonly domain: string | undefined };
+type CookieNames = { readonly name: string; readonly path: string; readonly domain: string | undefined };
 
 const CAUSES =
   "a fetch without credentials: include; a login page that does not pass Set-Cookie on; a path or a host that the cookie is not for";
@@ -40,7 +40,7 @@ export class CookieAdvice {
     }
     if (!isTypical || nowMs - this.#advisedMs < WINDOW_MS) return;
     this.#advisedMs = nowMs;
-    const { name, path = name.startsWith("__Host-") ? "/" : "/v1/auth", domain } = this.#cookie;
+    const { name, path, domain } = this.#cookie;
     const text = "refreshes come without the cookie, although sessions are created";
     // The field is not called `cookie`, because the log redacts fields of that name.
     this.#log.warn({ event: "refresh_without_cookie", cookieName: name, path, domain, causes: CAUSES }, text);

@@ -1,4 +1,5 @@
 import type { Config } from "../config/config.ts";
+import { cookiePath } from "../config/cookie.ts";
 import { createAudit } from "../observability/audit.ts";
 import { CookieAdvice } from "../observability/cookie-advice.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
@@ -67,7 +68,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
   const stopFollowing = followFiles({ ring, access, eventKeys, policies, signIn, operators }, feed, log);
-  const advice = new CookieAdvice(config.cookie, log);
+  const advice = new CookieAdvice({ ...config.cookie, path: cookiePath(config.cookie) }, log);
   const audit = createAudit(log, metrics, advice, (place) => store.shiftMs(place));
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);

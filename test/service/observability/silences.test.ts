@@ -46,7 +46,7 @@ test("a page that calls the admin API is reported", async () => {
 test("visitors who are not signed in cause no report beside users who are, nor without any login", () => {
   let nowMs = 0;
   const warn = vi.fn();
-  const advice = new CookieAdvice({ name: "rt", path: undefined, domain: undefined }, { warn }, () => nowMs);
+  const advice = new CookieAdvice({ name: "rt", path: "/v1/auth", domain: undefined }, { warn }, () => nowMs);
   const visit = () => advice.noteMissing();
   for (let at = 0; at < 1000; at++) visit();
   for (let minute = 0; minute < 60; minute++) {

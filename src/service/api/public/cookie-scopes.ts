@@ -3,25 +3,19 @@
  * a change of `COOKIE_DOMAIN` or `COOKIE_PATH` it sends both cookies, until the old one is expired in its own scope.
  */
 import { isIP } from "node:net";
-import type { CookieScope, CookieSettings } from "../../config/cookie.ts";
+import {
+  type CookieScope,
+  type CookieSettings,
+  cookiePath,
+  DEFAULT_COOKIE_PATH,
+  isHostOnly,
+} from "../../config/cookie.ts";
 
-const DEFAULT_PATH = "/v1/auth";
-const PATHS = ["/", "/v1", DEFAULT_PATH];
-const PREFIX = /^__(Host|Secure)-/i;
+const PATHS = ["/", "/v1", DEFAULT_COOKIE_PATH];
 /** How many parent domains of a host are tried. For more, the headers of a response would exceed the limits of proxies. */
 const MAX_DOMAINS = 3;
 
-/** Returns the name of a cookie without its prefix. */
-export function plainName({ name }: Pick<CookieSettings, "name">): string {
-  return name.replace(PREFIX, "");
-}
-
-const isHostOnly = (name: string) => /^__Host-/i.test(name);
-
-function scopeOf({ name, path, domain }: Pick<CookieSettings, "name" | "path" | "domain">): CookieScope {
-  // The __Host- prefix requires Path=/.
-  return { domain, path: path ?? (isHostOnly(name) ? "/" : DEFAULT_PATH) };
-}
+const scopeOf = (settings: CookieSettings): CookieScope => ({ domain: settings.domain, path: cookiePath(settings) });
 
 /** Returns the attributes of a cookie without its lifetime, in the order in which they are set. */
 export function cookieAttributes(settings: CookieSettings, { domain, path } = scopeOf(settings)): string {

@@ -1,10 +1,10 @@
 /** Reads, sets and clears the refresh token cookie (RFC 6265bis), and with it the hint cookie and the access token cookie. */
 
 import { cookieValues } from "../../../platform/net/cookie-values.ts";
-import type { CookieSettings } from "../../config/cookie.ts";
+import { type CookieSettings, plainName } from "../../config/cookie.ts";
 import type { AccessToken } from "../../session/ports.ts";
 import type { PresentedCookie } from "../../session/rotation/presented-cookie.ts";
-import { cookieAttributes, expireIn, expiry, plainName, scopesOfHost } from "./cookie-scopes.ts";
+import { cookieAttributes, expireIn, expiry, scopesOfHost } from "./cookie-scopes.ts";
 
 export type RefreshCookie = {
   /** Returns the refresh tokens of a `Cookie` header. */
@@ -34,7 +34,7 @@ function distinct(values: readonly string[]): PresentedCookie {
  */
 export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
   const { name, migrateUntilMs, hintName, accessName, previousScopes } = settings;
-  const plain = { ...settings, name: plainName(settings) };
+  const plain = { ...settings, name: plainName(settings.name) };
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
   const attributes = cookieAttributes(settings);
   // The hint cookie and the access token cookie have Path=/, because pages of every path are rendered with them. Scripts may read the hint

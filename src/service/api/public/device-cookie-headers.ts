@@ -4,8 +4,8 @@
  */
 
 import { cookieValues } from "../../../platform/net/cookie-values.ts";
-import type { CookieSettings } from "../../config/cookie.ts";
-import { cookieAttributes, expireIn, expiry, plainName } from "./cookie-scopes.ts";
+import { type CookieSettings, plainName } from "../../config/cookie.ts";
+import { cookieAttributes, expireIn, expiry } from "./cookie-scopes.ts";
 
 /** The suffixes that the names of the device cookies add to the name of the refresh token's cookie. Both contain the first one. */
 export const DEVICE = "_device";
@@ -48,7 +48,7 @@ export function deviceCookie(settings: CookieSettings, lifeMs: number, clock: ()
   const name = settings.name + DEVICE;
   const mark = settings.name + MARK;
   const attributes = cookieAttributes(settings);
-  const plain = plainName(settings);
+  const plain = plainName(settings.name);
   const { migrateUntilMs, previousScopes } = settings;
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
   const named = (suffixes: readonly string[], base: string) =>
