@@ -9,18 +9,7 @@ export const LINES_PER_SECOND = 10;
 const MAX_KINDS = 256;
 const OVERFLOW = "other";
 
-/** The audit events that are not limited. A session causes at most one line of each, and creating a session takes an admin token. */
-const UNLIMITED: ReadonlySet<string> = new Set([
-  "session_created",
-  "session_ended",
-  "session_elevated",
-  "subject_forgotten",
-  "subject_exported",
-  "all_sessions_ended",
-  "authn_token_reuse",
-  "device_bound",
-  "device_unbound",
-]);
+const NONE: ReadonlySet<string> = new Set();
 
 type Budget = { second: number; lines: number; suppressed: number };
 
@@ -33,8 +22,8 @@ type LineLimit = {
   takeSuppressed(): readonly { readonly kind: string; readonly lines: number }[];
 };
 
-/** @param clock returns milliseconds */
-export function createLineLimit(clock: () => number, linesPerSecond = LINES_PER_SECOND): LineLimit {
+/** @param clock returns milliseconds @param unlimited the events that have no limit */
+export function createLineLimit(clock: () => number, linesPerSecond = LINES_PER_SECOND, unlimited = NONE): LineLimit {
   const budgets = new Map<string, Budget>();
   const budgetOf = (kind: string): Budget => {
     const known = budgets.get(kind);
@@ -46,14 +35,14 @@ export function createLineLimit(clock: () => number, linesPerSecond = LINES_PER_
   };
   return {
     suppress(event, kind) {
-      const budget = UNLIMITED.has(event) ? undefined : budgets.get(kind);
+      const budget = unlimited.has(event) ? undefined : budgets.get(kind);
       if (budget === undefined || budget.lines < linesPerSecond || Math.floor(clock() / 1000) !== budget.second)
         return false;
       budget.suppressed++;
       return true;
     },
     admit(event, kind) {
-      if (UNLIMITED.has(event)) return 0;
+      if (unlimited.has(event)) return 0;
       const budget = budgetOf(kind);
       const second = Math.floor(clock() / 1000);
       if (second !== budget.second) {

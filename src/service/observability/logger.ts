@@ -4,7 +4,7 @@
  * the reader stalls, lines are lost.
  */
 import { type Level, type Logger, type LoggerOptions, pino } from "pino";
-import { createLineLimit } from "../../platform/log/line-limit.ts";
+import { createLineLimit, LINES_PER_SECOND } from "../../platform/log/line-limit.ts";
 import { createLineSink, type LineSink } from "../../platform/log/line-sink.ts";
 import { readable } from "./readable.ts";
 import { safeStack, safeText } from "./text.ts";
@@ -39,6 +39,19 @@ const SECRETS = new Set([
   "privateJwk",
 ]);
 
+/** The audit events that are not limited. A session causes at most one line of each, and creating a session takes an admin token. */
+export const UNLIMITED_EVENTS: ReadonlySet<string> = new Set([
+  "session_created",
+  "session_ended",
+  "session_elevated",
+  "subject_forgotten",
+  "subject_exported",
+  "all_sessions_ended",
+  "authn_token_reuse",
+  "device_bound",
+  "device_unbound",
+]);
+
 /** How often suppressed lines are reported, in ms, if no later line of their kind has reported them. */
 const SUPPRESSED_REPORT_INTERVAL_MS = 10_000;
 /** How long the process waits at its end for a stalled reader, in ms. */
@@ -62,7 +75,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** @param clock returns milliseconds */
 export function createLogger(level: string, clock: () => number = Date.now): Log {
-  const limit = createLineLimit(clock);
+  const limit = createLineLimit(clock, LINES_PER_SECOND, UNLIMITED_EVENTS);
   let onLine: Parameters<LogCounts["onLine"]>[0] = () => {};
   const options: LoggerOptions = {
     level,

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
 import { createLineLimit, LINES_PER_SECOND } from "../../../src/platform/log/line-limit.ts";
+import { UNLIMITED_EVENTS } from "../../../src/service/observability/logger.ts";
 
 function limitAt(start: number) {
   let now = start;
-  const limit = createLineLimit(() => now);
+  const limit = createLineLimit(() => now, LINES_PER_SECOND, UNLIMITED_EVENTS);
   const at = (time: number) => {
     now = time;
   };
