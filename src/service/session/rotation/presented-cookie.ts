@@ -58,17 +58,13 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
 
 /**
  * Returns the tokens, with that of the newest live session first. If live sessions have different subjects, the request is refused: one
- * of the tokens may be planted, and nothing shows which. It returns a promise only if the store has to be read.
+ * of the tokens may be planted, and nothing shows which. @throws StoreUnavailable
  */
-export function newestFirst(
+export async function newestFirst(
   store: Pick<SessionStore, "find">,
   tokens: PresentedTokens,
-): AuthenticTokens | Promise<AuthenticTokens | Refused> {
-  return tokens.length === 1 ? { ok: true, tokens } : order(store, tokens);
-}
-
-/** @throws StoreUnavailable */
-async function order(store: Pick<SessionStore, "find">, tokens: PresentedTokens): Promise<AuthenticTokens | Refused> {
+): Promise<AuthenticTokens | Refused> {
+  if (tokens.length === 1) return { ok: true, tokens };
   const found = await Promise.all(
     tokens.map(async (token) => {
       const result = await store.find(token.sid);
