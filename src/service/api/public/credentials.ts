@@ -95,16 +95,14 @@ export function requireCredential(deps: CredentialDeps, report: ReportRefusal): 
     // Health has no credential: probes of orchestrators cannot present one.
     if (method.parent.typeName !== SessionService.typeName) return undefined;
     const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader, context);
-    if (!checked.ok) {
-      const other = checked.reason === "rate_limited" ? undefined : deps.migration?.find(checked, context);
-      if (other !== undefined) {
-        requestContextOf(context).credential = other;
-        return undefined;
-      }
-      const isLimited = checked.reason === "rate_limited";
-      return report(context, isLimited ? rateLimited(checked.retryAfterMs) : refusalOf(deps, checked, context));
+    if (checked.ok) {
+      requestContextOf(context).credential = checked;
+      return undefined;
     }
-    requestContextOf(context).credential = checked;
+    if (checked.reason === "rate_limited") return report(context, rateLimited(checked.retryAfterMs));
+    const other = deps.migration?.find(checked, context);
+    if (other === undefined) return report(context, refusalOf(deps, checked, context));
+    requestContextOf(context).credential = other;
     return undefined;
   };
 }
