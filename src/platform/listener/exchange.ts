@@ -29,5 +29,8 @@ export function respond(
   else response.end(body);
 }
 
+/** Returns the value of `Retry-After`: whole seconds, at least one. */
+export const retryAfter = (ms: number): string => String(Math.max(1, Math.ceil(ms / 1000)));
+
 /** Returns the handler of a request, or undefined if the next route must handle it. */
 export type Route = (request: Request) => Handler | undefined;

@@ -1,23 +1,17 @@
 /** Refuses callers with a bad credential: with 401, and with 429 after their address has presented too many. */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
-import type { Audit, AuditEvent, Requester } from "../session/audit.ts";
+import type { AuditEvent, Requester } from "../session/audit.ts";
 import { UNCOUNTED_REFUSALS } from "../session/errors.ts";
-import type { RateLimit } from "../session/ports.ts";
+import { type FailureDeps, takeFailure } from "../session/failures.ts";
 import { rateLimited } from "./errors/connect-errors.ts";
 import { requestContextOf } from "./request-context.ts";
-
-export type RefusalDeps = {
-  readonly audit: Audit;
-  /** Limits the requests without a valid credential by address. */
-  readonly failureLimit: RateLimit;
-};
 
 /**
  * Reports a refused credential, and returns the error for its caller. A valid credential is never refused, even if its address is over the
  * limit. @param unauthenticated the error while the address is below the limit
  */
 export function refusal(
-  deps: RefusalDeps,
+  deps: FailureDeps,
   { reason, sid, admin }: Pick<Extract<AuditEvent, { event: "authn_failed" }>, "reason" | "sid" | "admin">,
   context: HandlerContext,
   unauthenticated: ConnectError,
@@ -32,9 +26,7 @@ export function refusal(
 }
 
 /** Counts a failure of an address. Returns the error for its caller if the address has had too many. */
-export function countFailure({ audit, failureLimit }: RefusalDeps, requester: Requester): ConnectError | undefined {
-  const retryAfterMs = failureLimit.take(requester.address() ?? "");
-  if (retryAfterMs === undefined) return undefined;
-  audit({ event: "rate_limited", limit: "failures" }, requester);
-  return rateLimited(retryAfterMs);
+export function countFailure(deps: FailureDeps, requester: Requester): ConnectError | undefined {
+  const retryAfterMs = takeFailure(deps, requester);
+  return retryAfterMs === undefined ? undefined : rateLimited(retryAfterMs);
 }

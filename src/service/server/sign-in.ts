@@ -8,7 +8,6 @@ import { proxyTrust } from "../../platform/net/proxy-trust.ts";
 import { requireAccessCookie } from "../api/admin/access-cookie.ts";
 import { claimsOf } from "../api/messages.ts";
 import type { RefreshCookie } from "../api/public/cookie.ts";
-import { countFailure, type RefusalDeps } from "../api/refusal.ts";
 import type { Config } from "../config/config.ts";
 import { type ConsoleProviderFile, loadConsoleProvider } from "../config/console-provider.ts";
 import { loadProviders, type ProvidersFile } from "../config/providers.ts";
@@ -22,6 +21,7 @@ import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
 import { logoutByCookie } from "../session/endings/owner.ts";
 import { endUpstream } from "../session/endings/upstream.ts";
 import { ServiceError } from "../session/errors.ts";
+import { type FailureDeps, takeFailure } from "../session/failures.ts";
 import { type Authentication, parseSessionId } from "../session/model.ts";
 import { type AccessTokens, type RefreshTokens, type SessionStore, StoreUnavailable } from "../session/ports.ts";
 import { authenticateCookie } from "../session/rotation/presented-cookie.ts";
@@ -67,7 +67,7 @@ export function openOperators(ring: KeyRing, log: Logger, { createOperators, pro
 
 type Deps = Parameters<typeof create>[0] &
   Parameters<typeof elevate>[0] &
-  RefusalDeps & {
+  FailureDeps & {
     readonly store: SessionStore;
     readonly refreshTokens: RefreshTokens;
     readonly accessTokens: AccessTokens;
@@ -91,7 +91,7 @@ export function openSignIn(config: Config, deps: Deps, { createSignIn, providers
     ...deps,
     origin: signInOrigin ?? new URL(deps.issuer).origin,
     providers: () => providers.current,
-    sessions: sessionsOfBrowsers(config, deps),
+    sessions: sessionsOfBrowsers(config, deps, trust),
     seal: createSecretSeal(deps.ring, "sign-in"),
     isAllowed,
     isForeign(request) {
@@ -101,8 +101,7 @@ export function openSignIn(config: Config, deps: Deps, { createSignIn, providers
         crossSiteFault({ site: site && String(site), origin }, (one) => one === source.origin(), rules) !== undefined
       );
     },
-    countFailure: (request) =>
-      countFailure(deps, requesterOf(request, trust))?.metadata.get("retry-after") ?? undefined,
+    takeFailure: (request) => takeFailure(deps, requesterOf(request, trust)),
     onError(error) {
       if (error instanceof StoreUnavailable) deps.onUnavailable(error);
       else deps.log.error({ event: "bug", err: error }, "bug");
@@ -112,9 +111,10 @@ export function openSignIn(config: Config, deps: Deps, { createSignIn, providers
   });
 }
 
-function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
+type Trust = ReturnType<typeof proxyTrust>;
+
+function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsOfBrowsers {
   const { cookie, refreshTokens, store } = deps;
-  const trust = proxyTrust(config.trustProxy);
   const presented = (request: Request) =>
     authenticateCookie(refreshTokens, cookie.read(request.headers.cookie ?? null));
   const currentOf = (request: Request) => {
@@ -126,7 +126,7 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
     current: currentOf,
 
     async create(user, request): Promise<SignedIn> {
-      const wanted = wantedSession(config, deps, user, request);
+      const wanted = wantedSession(config, deps, user, new NodeRequestSource(request, trust));
       if (wanted === undefined) return { ok: false, problem: "refused" };
       const limit = limitOf(deps.limitPolicies(), wanted);
       const created = await create(deps, wanted, requesterOf(request, trust), currentOf(request), limit);
@@ -173,7 +173,7 @@ function sessionsOfBrowsers(config: Config, deps: Deps): SessionsOfBrowsers {
   };
 }
 
-function requesterOf(request: Request, trust: ReturnType<typeof proxyTrust>): Requester {
+function requesterOf(request: Request, trust: Trust): Requester {
   const source = new NodeRequestSource(request, trust);
   const [address, userAgent] = [source.address(), source.userAgent()];
   const correlation = () => source.correlation();
@@ -181,9 +181,8 @@ function requesterOf(request: Request, trust: ReturnType<typeof proxyTrust>): Re
 }
 
 /** Returns the session of a user; undefined if a session cannot have the claims of the user. */
-function wantedSession(config: Config, deps: Deps, user: User, request: Request) {
+function wantedSession(config: Config, deps: Deps, user: User, source: NodeRequestSource) {
   const { sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
-  const source = new NodeRequestSource(request, proxyTrust(config.trustProxy));
   const client = {
     userAgent: (source.userAgent() ?? "").slice(0, 512),
     ipAddress: source.address() ?? "",

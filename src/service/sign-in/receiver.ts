@@ -1,5 +1,5 @@
 /** Receives the tokens with which providers and transmitters end sessions. */
-import { type Request, type Response, respond } from "../../platform/listener/exchange.ts";
+import { type Request, type Response, respond, retryAfter } from "../../platform/listener/exchange.ts";
 import { sendJson } from "../../platform/listener/json.ts";
 
 /** With 503, the sender may repeat the request, which then takes effect. */
@@ -11,18 +11,18 @@ export type Received =
 export const UNAVAILABLE: Received = { status: 503 };
 
 export type ReceiverDeps = {
-  /** Counts a bad token of a sender; returns for how long the sender is to wait, in seconds, if it has sent too many. */
-  readonly countFailure: (request: Request) => string | undefined;
+  /** Counts a bad token of a sender; returns for how long the sender is to wait, in ms, if it has sent too many. */
+  readonly takeFailure: (request: Request) => number | undefined;
   readonly onError: (error: unknown) => void;
 };
 
 /** Returns the handler of a path that takes POST alone. A valid token takes effect, however many bad ones its sender has sent. */
 export function createReceiver(receive: (request: Request) => Promise<Received>, deps: ReceiverDeps) {
   const reply = (request: Request, response: Response, received: Received) => {
-    const wait = received.status === 400 ? deps.countFailure(request) : undefined;
-    if (received.status === 400 && wait === undefined) return sendJson(response, 400, received.error);
-    const status = wait === undefined ? received.status : 429;
-    const retry = status === 503 ? "1" : wait;
+    const waitMs = received.status === 400 ? deps.takeFailure(request) : undefined;
+    if (received.status === 400 && waitMs === undefined) return sendJson(response, 400, received.error);
+    const status = waitMs === undefined ? received.status : 429;
+    const retry = status === 503 ? "1" : waitMs && retryAfter(waitMs);
     const headers = { "cache-control": "no-store", "content-length": 0, ...(retry && { "retry-after": retry }) };
     respond(response, status, headers);
   };

@@ -35,7 +35,7 @@ type Deps = {
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
   /** Called if the store does not respond, and for a bug. */
   readonly onError: (error: unknown) => void;
-  readonly countFailure: ReceiverDeps["countFailure"];
+  readonly takeFailure: ReceiverDeps["takeFailure"];
   /** Is aborted when the service stops. */
   readonly stopping: AbortSignal;
 };

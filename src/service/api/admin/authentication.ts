@@ -1,10 +1,11 @@
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { AdminAccess } from "../../session/admin/access.ts";
 import { ServiceError } from "../../session/errors.ts";
+import type { FailureDeps } from "../../session/failures.ts";
 import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";
 import type { Gate } from "../gates/gates.ts";
-import { type RefusalDeps, refusal } from "../refusal.ts";
+import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import {
   basicCredential,
@@ -15,7 +16,7 @@ import {
 } from "./credential.ts";
 import { allows, isForClients, isForReceivers, isOpen, scopeOf } from "./scopes.ts";
 
-export type AuthenticationDeps = RefusalDeps & { readonly access: AdminAccess };
+export type AuthenticationDeps = FailureDeps & { readonly access: AdminAccess };
 
 const NOT_ALLOWED = "not allowed";
 const FORM = /^application\/x-www-form-urlencoded\b/i;

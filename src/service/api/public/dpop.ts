@@ -5,12 +5,13 @@ import { proofUrl } from "../../../verifier/dpop/proof-url.ts";
 import type { Replays } from "../../../verifier/dpop/replays.ts";
 import type { KeyProof } from "../../session/devices/key.ts";
 import type { DeviceChallenges } from "../../session/devices/ports.ts";
+import type { FailureDeps } from "../../session/failures.ts";
 import type { SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { toWallClock } from "../../session/time.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { badProof, nonceRequired } from "../errors/oauth-errors.ts";
-import { countFailure, type RefusalDeps } from "../refusal.ts";
+import { countFailure } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 
 export type DpopParts = {
@@ -27,7 +28,7 @@ export type DpopParts = {
   readonly baseUrl: string;
 };
 
-export type DpopDeps = RefusalDeps & {
+export type DpopDeps = FailureDeps & {
   readonly dpop: DpopParts;
   readonly store: Pick<SessionStore, "now" | "shiftMs">;
 };

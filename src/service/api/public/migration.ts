@@ -8,11 +8,12 @@ import type { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import type { CookieSettings } from "../../config/cookie.ts";
 import { type DeviceTools, registrationOffer } from "../../session/devices/presented.ts";
 import type { Limited, Refused } from "../../session/errors.ts";
+import type { FailureDeps } from "../../session/failures.ts";
 import type { Application, Reply } from "../../session/migration/application.ts";
 import { type MigrateDeps, type Migrated, migrate, type NotMigrated } from "../../session/migration/migrate.ts";
 import { shareWork } from "../../session/migration/shared-work.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { countFailure, type RefusalDeps } from "../refusal.ts";
+import { countFailure } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import { expiry, scopesOfHost } from "./cookie-scopes.ts";
 import { type ReplyDeps, readReply } from "./migration-reply.ts";
@@ -22,7 +23,7 @@ import { offerRegistration } from "./session-service.ts";
 
 export type MigrationDeps = MigrateDeps &
   ReplyDeps &
-  RefusalDeps & {
+  FailureDeps & {
     readonly device: DeviceTools;
     /** The names of the cookies of another system. */
     readonly names: readonly string[];

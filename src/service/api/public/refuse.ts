@@ -2,13 +2,14 @@
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import { dpopToken } from "../../../verifier/bearer-token.ts";
 import type { Refused } from "../../session/errors.ts";
+import type { FailureDeps } from "../../session/failures.ts";
 import type { RefreshTokens } from "../../session/ports.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { type RefusalDeps, refusal } from "../refusal.ts";
+import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { RefreshCookie } from "./cookie.ts";
 
-export type RefuseDeps = RefusalDeps & {
+export type RefuseDeps = FailureDeps & {
   readonly cookie: RefreshCookie;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
 };

@@ -3,13 +3,20 @@ import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { type Handler, type Request, type Response, type Route, respond } from "../../../platform/listener/exchange.ts";
+import {
+  type Handler,
+  type Request,
+  type Response,
+  type Route,
+  respond,
+  retryAfter,
+} from "../../../platform/listener/exchange.ts";
 import { readBody, sendJson } from "../../../platform/listener/json.ts";
-import type { Page } from "../../../platform/listener/pages.ts";
+import { type Page, sendPage } from "../../../platform/listener/pages.ts";
 import type { NodeRequestSource } from "../../../platform/listener/request-source.ts";
 import type { Admin } from "../../session/admin/access.ts";
-import type { Audit, Requester } from "../../session/audit.ts";
-import type { RateLimit } from "../../session/ports.ts";
+import type { Requester } from "../../session/audit.ts";
+import { type FailureDeps, takeFailure } from "../../session/failures.ts";
 import type { Operators } from "../../sign-in/operators.ts";
 import { consoleCookie, readConsoleCookie } from "./cookie.ts";
 import { consoleFiles } from "./files.ts";
@@ -46,13 +53,11 @@ const MAX_BODY_BYTES = 8 * 1024;
 
 type Log = (fields: object, message: string) => void;
 
-export type ConsoleDeps = {
+export type ConsoleDeps = FailureDeps & {
   readonly passes: Passes;
   /** How operators sign in; undefined if they sign in with admin tokens. */
   readonly operators: Operators | undefined;
-  readonly audit: Audit;
   readonly log: { readonly info: Log; readonly error: Log };
-  readonly failureLimit: RateLimit;
   readonly sourceOf: (request: Request) => NodeRequestSource;
   readonly signIns: SignInRecords;
   /** Returns what the live page shows (live.ts). */
@@ -104,9 +109,7 @@ const pathOf = ({ url = "" }: Request) => url.split("?", 1)[0] ?? "";
 
 async function sendFile({ request, response }: Exchange, file: Promise<Page>): Promise<void> {
   if (request.method !== "GET" && request.method !== "HEAD") return respond(response, 405, { allow: "GET, HEAD" });
-  const { status, type, body, headers } = await file;
-  const fields = { ...headers, "content-type": type, "content-length": Buffer.byteLength(body) };
-  respond(response, status, fields, request.method === "HEAD" ? undefined : body);
+  return sendPage(() => file, request, response);
 }
 
 async function handle(
@@ -155,9 +158,15 @@ async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): 
   if (token === undefined) return refuse(response, 400, "invalid_argument");
   const added = await addSignIn(deps, signIns, exchange, { kind: "token", token });
   if (added === undefined) {
-    const retryAfter = countFailure(deps, source);
-    if (retryAfter === undefined) return refuse(response, 401, "unauthenticated");
-    return refuse(response, 429, "resource_exhausted", { "retry-after": retryAfter });
+    const requester: Requester = {
+      address: () => source.address(),
+      adminName: undefined,
+      correlation: () => source.correlation(),
+    };
+    deps.audit({ event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true }, requester);
+    const retryAfterMs = takeFailure(deps, requester);
+    if (retryAfterMs === undefined) return refuse(response, 401, "unauthenticated");
+    return refuse(response, 429, "resource_exhausted", { "retry-after": retryAfter(retryAfterMs) });
   }
   sendJson(response, 200, describe(added.admin, added.expiresAt), {
     "set-cookie": consoleCookie(added.cookie, secure),
@@ -177,20 +186,6 @@ async function addSignIn(
   if (former !== undefined) await signIns.remove(former);
   record(log, { event: "console_signed_in", by: signedIn.admin.name }, source);
   return { ...signedIn, cookie };
-}
-
-/** Counts a token that is not valid. Returns for how long its sender has to wait, in seconds; undefined if it was not too often. */
-function countFailure({ audit, failureLimit }: ConsoleDeps, source: NodeRequestSource): string | undefined {
-  const requester: Requester = {
-    address: () => source.address(),
-    adminName: undefined,
-    correlation: () => source.correlation(),
-  };
-  audit({ event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true }, requester);
-  const retryAfterMs = failureLimit.take(source.address() ?? "");
-  if (retryAfterMs === undefined) return undefined;
-  audit({ event: "rate_limited", limit: "failures" }, requester);
-  return String(Math.ceil(retryAfterMs / 1000));
 }
 
 /** Leads the page to the provider. The browser's earlier sign-in ends now: its cookie does not come with the provider's redirect. */
