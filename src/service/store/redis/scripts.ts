@@ -31,7 +31,10 @@ const OF_BLOCKS: ReadonlySet<string> = new Set([
 
 export type Verb = (typeof VERBS)[number];
 
-/** A script's text and its SHA-1, by which Redis knows it. */
+/**
+ * A script's text and its SHA-1, by which Redis knows it. The text is put together whenever it is read: a process needs it only until Redis knows
+ * the script, and to keep all of them would take 1.4 MB.
+ */
 type Script = { readonly text: string; readonly sha: string };
 
 /** `sync` is loaded differently: it has none of the shared parts except `clock()`, and is never refused as late. */
@@ -74,8 +77,13 @@ function limitsOnDemand(limit: string): string {
 
 function script(name: string, shared: string): Script {
   const [shebang, body] = splitFirstLine(readLua(name));
-  const text = `${shebang}\n${shared}${body}`;
-  return { text, sha: hash("sha1", text) };
+  const textOf = () => `${shebang}\n${shared}${body}`;
+  return {
+    get text() {
+      return textOf();
+    },
+    sha: hash("sha1", textOf()),
+  };
 }
 
 function splitFirstLine(text: string): [string, string] {
