@@ -100,16 +100,18 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
     for (const { register } of parts.services) register(measured);
     return measured;
   };
-  const connect = connectNodeAdapter({
-    ...options,
-    routes: (router) => withOurErrors(withProbes(routes(router), config, deps, parts), options.onBug),
-    acceptCompression,
-    fallback: notFound(parts),
-  });
+  const createConnect = () => {
+    const all = (router: ConnectRouter) =>
+      withOurErrors(withProbes(routes(router), config, deps, parts), options.onBug);
+    return connectNodeAdapter({ ...options, routes: all, acceptCompression, fallback: notFound(parts) });
+  };
+  // The first stream or gRPC probe creates it, because many instances serve neither, and it takes half a megabyte.
+  let connect: Handler | undefined;
   const streams = streamsOf(parts);
   const call: Handler = (request, response) => {
     dropFarDeadline(request);
     if (streams.has(request.url ?? "")) keepOutput(request, response);
+    connect ??= createConnect();
     connect(request, response);
   };
   const rpc = withNoStore(withAuthority(call, parts.badRequest));
@@ -182,7 +184,8 @@ function notFound({ notFound: otherwise }: ApiParts) {
 function withProbes(router: ConnectRouter, config: Config, deps: ApiDeps, { services, reflection }: ApiParts) {
   const { ready, draining } = deps;
   const health = new Health({ services: services.map(({ service }) => service), probe: ready });
-  draining.addEventListener("abort", () => health.shutdown());
+  if (draining.aborted) health.shutdown();
+  else draining.addEventListener("abort", () => health.shutdown());
   const clientOf = (context: HandlerContext) => subnetOf(requestContextOf(context).source.address() ?? "");
   const small = withSmallMessages(router, config.maxBodyBytes);
   addHealth(small, health, { maxWatchers: MAX_HEALTH_WATCHERS, clientOf });

@@ -109,3 +109,12 @@ test("a service that drains is NOT_SERVING at once, for new checks and for watch
   expect([await one.check(""), await other.check(ADMIN)]).toEqual(["NOT_SERVING", "NOT_SERVING"]);
   expect((await request(service.publicUrl, { path: "/readyz" })).status).toBe(503);
 });
+
+test("a service that is asked for the first time while it drains is NOT_SERVING", async () => {
+  const draining = await startService({ DRAIN_DELAY: "600s" });
+  onTestFinished(() => draining.kill9().then(() => {}));
+  draining.kill("SIGTERM");
+  await until(async () => expect((await request(draining.publicUrl, { path: "/readyz" })).status).toBe(503));
+  expect(await open(draining.publicUrl).check("")).toBe("NOT_SERVING");
+  expect(await open(draining.adminUrl).watch("").next()).toBe("NOT_SERVING");
+});
