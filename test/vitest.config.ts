@@ -29,7 +29,7 @@ const SHARED = [
       "recipes",
       "verifier",
     ],
-    ...["api", "cli", "config", "forward-auth", "observability", "pages", "protoc-gen-rules"].map(inService),
+    ...["api", "cli", "config", "forward-auth", "observability", "pages"].map(inService),
     ...["session", "signals", "store", "tokens"].map(inService),
     ...["browser/simulation", "deploy", "verifiers"],
   ].map((room) => `test/${room}/**/*.test.ts`),

@@ -1,15 +1,11 @@
 import { hostname } from "node:os";
 import { OAuthAdminServiceRoutes } from "../../../gen/auth/admin/v1/oauth_admin_http.ts";
 import { OAuthAdminService } from "../../../gen/auth/admin/v1/oauth_admin_pb.ts";
-import { OAuthAdminServiceRules } from "../../../gen/auth/admin/v1/oauth_admin_rules.ts";
 import { SessionAdminServiceRoutes } from "../../../gen/auth/admin/v1/session_admin_http.ts";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { SessionAdminServiceRules } from "../../../gen/auth/admin/v1/session_admin_rules.ts";
 import { SharedSignalsServiceRoutes } from "../../../gen/auth/admin/v1/shared_signals_http.ts";
 import { SharedSignalsService } from "../../../gen/auth/admin/v1/shared_signals_pb.ts";
-import { SharedSignalsServiceRules } from "../../../gen/auth/admin/v1/shared_signals_rules.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { SignalsAdminServiceRules } from "../../../gen/auth/admin/v1/signals_admin_rules.ts";
 import { type Handler, type Responder, respond } from "../../platform/listener/exchange.ts";
 import { acceptsHost, authorityOf, reportForeignPages, withHosts } from "../../platform/listener/hosts.ts";
 import { NodeRequestSource } from "../../platform/listener/request-source.ts";
@@ -91,7 +87,6 @@ function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): Offer
   const services = [
     offer(
       SessionAdminService,
-      SessionAdminServiceRules,
       sessionAdminService(deps),
       // A mask or an etag in the query would be ignored, and an update would change more than the caller means.
       { ...SessionAdminServiceRoutes, refuseUnknownQuery: true },
@@ -101,15 +96,15 @@ function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): Offer
   if (oauthEndpoints) {
     const table = { ...OAuthAdminServiceRoutes, formPosts: true };
     const options = { readMaxBytes: Math.min(maxBodyBytes, MAX_OAUTH_REQUEST_BYTES) };
-    services.push(offer(OAuthAdminService, OAuthAdminServiceRules, oauthAdminService(deps), table, options));
+    services.push(offer(OAuthAdminService, oauthAdminService(deps), table, options));
   }
   if (signals) {
     const handlers = signalsAdminService({ ...signals, testLimit: createRateLimit(TEST_RATE) });
-    services.push(offer(SignalsAdminService, SignalsAdminServiceRules, handlers, undefined, STRICT_JSON));
+    services.push(offer(SignalsAdminService, handlers, undefined, STRICT_JSON));
   }
   if (streams) {
     const handlers = sharedSignalsService(streams);
-    services.push(offer(SharedSignalsService, SharedSignalsServiceRules, handlers, SharedSignalsServiceRoutes));
+    services.push(offer(SharedSignalsService, handlers, SharedSignalsServiceRoutes));
   }
   return services;
 }

@@ -2,7 +2,6 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ConnectRouterOptions, ServiceImpl } from "@connectrpc/connect";
 import type { RouteTable } from "connect-http-routes";
 import { validated } from "../api/gates/validation.ts";
-import type { Rules } from "../api/rules/model.ts";
 
 export type OfferedService = {
   readonly service: DescService;
@@ -14,12 +13,11 @@ export type OfferedService = {
 /** @param options those of all RPCs, or a function that returns those of one */
 export function offer<Service extends DescService>(
   service: Service,
-  rules: Rules,
   handlers: ServiceImpl<Service>,
   table?: RouteTable,
   options?: ConnectRouterOptions | ((method: DescMethod) => ConnectRouterOptions),
 ): OfferedService {
-  const checked = validated(service, rules, handlers);
+  const checked = validated(service, handlers);
   if (typeof options !== "function") {
     return { service, table, register: (router) => router.service(service, checked, options) };
   }

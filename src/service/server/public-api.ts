@@ -1,9 +1,7 @@
 import { OAuthServiceRoutes } from "../../../gen/auth/v1/oauth_http.ts";
 import { OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
-import { OAuthServiceRules } from "../../../gen/auth/v1/oauth_rules.ts";
 import { SessionServiceRoutes } from "../../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
-import { SessionServiceRules } from "../../../gen/auth/v1/session_rules.ts";
 import type { Handler, Route } from "../../platform/listener/exchange.ts";
 import { publicJson } from "../../platform/listener/pages.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
@@ -89,7 +87,7 @@ const firstOf =
 
 function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
   const own = sessionService(deps);
-  const handlers = validated(SessionService, SessionServiceRules, deps.migration?.around(own) ?? own);
+  const handlers = validated(SessionService, deps.migration?.around(own) ?? own);
   const services: OfferedService[] = [
     {
       service: SessionService,
@@ -103,7 +101,7 @@ function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): Offer
   const { grantToken } = OAuthService.method;
   return [
     ...services,
-    offer(OAuthService, OAuthServiceRules, oauthService(deps), table, (method) =>
+    offer(OAuthService, oauthService(deps), table, (method) =>
       // Not every grant has every member, and OAuth libraries refuse an empty refresh token.
       method === grantToken ? { ...options, jsonOptions: { ...jsonOptions, alwaysEmitImplicit: false } } : options,
     ),

@@ -1,9 +1,8 @@
-/** Checks requests against the rules of the contract (`buf.validate` in proto/, prepared in gen/), for both APIs. */
+/** Checks requests against the rules of the contract (`buf.validate` in proto/), for both APIs. */
 import type { DescService, Message } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { invalidFields } from "../../session/errors.ts";
-import type { Rules } from "../rules/model.ts";
-import { prepareRules } from "../rules/violations.ts";
+import { hasRules, prepareRules } from "../rules/violations.ts";
 
 /** How many violations of one request are reported. */
 const MAX_VIOLATIONS = 20;
@@ -16,14 +15,16 @@ type Implementation = (request: Message, context: HandlerContext) => unknown;
  */
 export function validated<Service extends DescService>(
   service: Service,
-  rules: Rules,
   handlers: Partial<ServiceImpl<Service>>,
 ): ServiceImpl<Service> {
   const checked = { ...handlers } as Record<string, Implementation | undefined>;
-  for (const [{ localName }, violationsOf] of prepareRules(rules, service, MAX_VIOLATIONS)) {
+  for (const { input, localName } of service.methods) {
     const handler = checked[localName];
-    if (handler === undefined) continue;
+    if (handler === undefined || !hasRules(input)) continue;
+    // The rules are prepared at the first call, so that the start does not wait for them.
+    let violationsOf: ReturnType<typeof prepareRules> | undefined;
     checked[localName] = (request, context) => {
+      violationsOf ??= prepareRules(input, MAX_VIOLATIONS);
       const violations = violationsOf(request);
       if (violations.length > 0) throw invalidFields(violations);
       return handler(request, context);

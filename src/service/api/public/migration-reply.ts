@@ -4,10 +4,8 @@ import {
   ClientSchema,
   type CreateSessionRequest,
   CreateSessionRequestSchema,
-  SessionAdminService,
   Transport,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { SessionAdminServiceRules } from "../../../../gen/auth/admin/v1/session_admin_rules.ts";
 import { invalidFields, invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { Reply } from "../../session/migration/application.ts";
 import type { OldSession } from "../../session/migration/migrate.ts";
@@ -27,16 +25,14 @@ type Failed = Extract<Reply, { readonly reason: "failed" }>;
 
 const MAX_USER_AGENT = 512;
 const MAX_ID = 1_024;
-const violationsOf = prepareRules(SessionAdminServiceRules, SessionAdminService, 1).get(
-  SessionAdminService.method.createSession,
-);
+const violationsOf = prepareRules(CreateSessionRequestSchema, 1);
 
 /** @param client what the request shows of the device, for a reply that says nothing of it */
 export function readReply(deps: ReplyDeps, body: string, client: ClientData): Read | Failed {
   try {
     const { id, request } = parse(body);
     request.client ??= create(ClientSchema, { ...client, userAgent: shortened(client.userAgent) });
-    const violations = violationsOf?.(request) ?? [];
+    const violations = violationsOf(request);
     if (violations.length > 0) throw invalidFields(violations);
     if (request.replacesSessionId !== "") throw invalidRequest("replaces_session_id", "is for logins");
     if (request.actor !== undefined) throw invalidRequest("actor", "is for logins");

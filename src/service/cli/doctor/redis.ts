@@ -1,7 +1,7 @@
 import { errorCode } from "../../../platform/files/error-code.ts";
 import type { Config } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
-import type { NodeFacts } from "../../store/redis/examination.ts";
+import type { Info, NodeFacts } from "../../store/redis/examination.ts";
 import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import type { Report } from "./finding.ts";
@@ -78,61 +78,8 @@ function checkNode(report: Report, node: NodeFacts, config: Config, target: Redi
   } else checkState(report, node, config, target);
 }
 
-function checkState(report: Report, { at, info, refusesWrites }: NodeFacts, config: Config, target: RedisTarget): void {
-  const field = (name: string) => info.get(name) ?? "";
-  const role = field("role") === "slave" ? "replica" : "master";
-  const before = report.findings.length;
-  if (refusesWrites !== "") report.fault(`${at} takes no writes (${refusesWrites})`, writesRemedy(refusesWrites));
-  checkVersion(report, at, field);
-  checkMemory(report, at, field, refusesWrites.startsWith("OOM "));
-  checkPersistence(report, at, field, refusesWrites.startsWith("MISCONF "));
-  if (role === "master") checkReplicas(report, at, field, config);
-  checkRole(report, at, field, target);
-  if (report.findings.length > before) return;
-  report.ok(`${at}: ${serverOf(field)}, ${role}, ${memoryOf(field)}, append-only file`);
-}
-
-function writesRemedy(refusal: string): string {
-  if (refusal.startsWith("OOM ")) return `raise maxmemory (${CAPACITY})`;
-  return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/tasks/incidents.md#redis-is-down)";
-}
-
 const CAPACITY = "docs/why/capacity.md";
 const FREE_SPACE = "free space on its disk; its log has the reason";
-
-type Field = (name: string) => string;
-
-/** Names the server. Valkey reports as its `redis_version` the version of Redis that it is compatible with. */
-const serverOf = (field: Field) =>
-  field("server_name") === "valkey" ? `Valkey ${field("valkey_version")}` : `Redis ${field("redis_version")}`;
-
-function checkVersion({ fault }: Report, at: string, field: Field): void {
-  if (Number.parseInt(field("redis_version"), 10) < 7)
-    fault(`${at} is ${serverOf(field)}`, "upgrade it to 7.0 or newer");
-}
-
-const memoryOf = (field: Field) =>
-  field("maxmemory") === "0" ? "no memory limit" : `${field("used_memory_human")} of ${field("maxmemory_human")} used`;
-
-/** @param isFull whether an earlier check has found that the memory is full */
-function checkMemory({ fault, warning }: Report, at: string, field: Field, isFull: boolean): void {
-  const policy = field("maxmemory_policy");
-  if (policy === "") {
-    warning(`${at} does not report its maxmemory-policy`, "make sure that it is noeviction");
-  } else if (policy !== "noeviction") {
-    fault(
-      `${at} has maxmemory-policy ${policy}, which drops sessions and logouts when memory runs short`,
-      "CONFIG SET maxmemory-policy noeviction, and in its configuration file",
-    );
-  }
-  const [used, max] = [Number(field("used_memory")), Number(field("maxmemory"))];
-  if (max > 0 && used > 0.9 * max && !isFull) {
-    warning(
-      `${at} uses ${Math.floor((100 * used) / max)} % of its memory limit: at 100 % refreshes get 503`,
-      `raise maxmemory (${CAPACITY})`,
-    );
-  }
-}
 
 const WRITE_STATES = [
   ["aof_last_write_status", "append to the append-only file"],
@@ -140,41 +87,52 @@ const WRITE_STATES = [
   ["rdb_last_bgsave_status", "snapshot"],
 ] as const;
 
-/** @param cannotWrite whether an earlier check has found that writes fail */
-function checkPersistence(report: Report, at: string, field: Field, cannotWrite: boolean): void {
-  if (field("aof_enabled") !== "1") {
+function checkState(report: Report, node: NodeFacts, config: Config, target: RedisTarget): void {
+  const { at, info, server, refusesWrites } = node;
+  const before = report.findings.length;
+  if (refusesWrites !== "") report.fault(`${at} takes no writes (${refusesWrites})`, writesRemedy(refusesWrites));
+  for (const { level, found, remedy } of node.findings) report[level](`${at} ${found}`, remedy);
+  const [used, max] = [Number(info("used_memory")), Number(info("maxmemory"))];
+  if (max > 0 && used > 0.9 * max && !refusesWrites.startsWith("OOM ")) {
+    const share = `${Math.floor((100 * used) / max)} %`;
     report.warning(
-      `${at} writes no append-only file: a restart loses sessions, and undoes logouts`,
-      "CONFIG SET appendonly yes, and in its configuration file",
+      `${at} uses ${share} of its memory limit: at 100 % refreshes get 503`,
+      `raise maxmemory (${CAPACITY})`,
     );
   }
   for (const [name, what] of WRITE_STATES) {
-    if (field(name) !== "err" || cannotWrite) continue;
+    if (info(name) !== "err" || refusesWrites.startsWith("MISCONF ")) continue;
     report.warning(`${at} could not write its last ${what}`, FREE_SPACE);
   }
+  const isReplica = info("role") === "slave";
+  if (!isReplica) checkReplicas(report, at, info, config);
+  else if (target.kind === "single" && info("cluster_enabled") !== "1") {
+    report.fault(`${at} is a replica, which takes no writes`, "name its master in REDIS_URL, or use Sentinel");
+  }
+  if (report.findings.length > before) return;
+  const memory = max === 0 ? "no memory limit" : `${info("used_memory_human")} of ${info("maxmemory_human")} used`;
+  const persistence = info("aof_enabled") === "1" ? ", append-only file" : "";
+  report.ok(`${at}: ${server}, ${isReplica ? "replica" : "master"}, ${memory}${persistence}`);
 }
 
-function checkReplicas(report: Report, at: string, field: Field, { redisWaitReplicas }: Config): void {
-  const connected = Number(field("connected_slaves"));
+function writesRemedy(refusal: string): string {
+  if (refusal.startsWith("OOM ")) return `raise maxmemory (${CAPACITY})`;
+  return refusal.startsWith("MISCONF ") ? FREE_SPACE : "start its replicas (docs/tasks/incidents.md#redis-is-down)";
+}
+
+function checkReplicas(report: Report, at: string, info: Info, { redisWaitReplicas }: Config): void {
+  const connected = Number(info("connected_slaves"));
   if (redisWaitReplicas > connected) {
     report.fault(
       `${at} has ${connected} replicas, and REDIS_WAIT_REPLICAS waits for ${redisWaitReplicas}: logins and logouts get 503`,
       "start the replicas, or lower REDIS_WAIT_REPLICAS",
     );
   }
-  if (connected > 0 && field("min_slaves_good_slaves") === "") {
+  if (connected > 0 && info("min_slaves_good_slaves") === "") {
     report.warning(
       `${at} takes writes even when it is cut off from its replicas: a failover then undoes logouts`,
       "CONFIG SET min-replicas-to-write 1, and in its configuration file",
     );
-  }
-}
-
-function checkRole({ fault }: Report, at: string, field: Field, target: RedisTarget): void {
-  if (target.kind !== "cluster" && field("cluster_enabled") === "1") {
-    fault(`${at} is part of a cluster`, "let REDIS_URL begin with redis+cluster://, or rediss+cluster:// with TLS");
-  } else if (target.kind === "single" && field("role") === "slave") {
-    fault(`${at} is a replica, which takes no writes`, "name its master in REDIS_URL, or use Sentinel");
   }
 }
 

@@ -47,8 +47,12 @@ export type SessionRow = {
 /** `ended` is 1 if the session ended in a logout of everyone, 2 if it ended in a logout of its subject, otherwise 0. */
 export type FoundRow = SessionRow & { readonly ended: number; readonly examined_at: StoreMs };
 
+/** A row with its number in the file, by which its transaction writes it without looking for its id again. */
+type NumberedRow = FoundRow & { readonly rowid: number };
+
 /** What the statement `session` selects. */
 type FoundColumns = readonly [
+  rowid: number,
   subject: string,
   createdAt: StoreMs,
   lastRefreshedAt: StoreMs,
@@ -169,23 +173,24 @@ export function revocationOf(row: LogRow): Revocation {
   return { sid: row.sid, revokedAt: row.revoked_at, expiresAt: row.expires_at, reason: row.reason };
 }
 
-function createRowReader(sql: Pick<Statements, "session">): (sid: SessionId) => FoundRow | undefined {
+function createRowReader(sql: Pick<Statements, "session">): (sid: SessionId) => NumberedRow | undefined {
   return (sid) => {
     const row = sql.session.get(sid);
     if (row === undefined) return undefined;
     const columns = (Array.isArray(row) ? row : Object.values(row)) as unknown as FoundColumns;
     return {
+      rowid: columns[0],
       sid,
-      subject: columns[0],
-      created_at: columns[1],
-      last_refreshed_at: columns[2],
-      idle_expires_at: columns[3],
-      absolute_expires_at: columns[4],
-      fixed: columns[5],
-      rotation: columns[6],
-      actor: columns[7],
-      examined_at: columns[8],
-      ended: columns[9],
+      subject: columns[1],
+      created_at: columns[2],
+      last_refreshed_at: columns[3],
+      idle_expires_at: columns[4],
+      absolute_expires_at: columns[5],
+      fixed: columns[6],
+      rotation: columns[7],
+      actor: columns[8],
+      examined_at: columns[9],
+      ended: columns[10],
     };
   };
 }

@@ -142,8 +142,8 @@ function rotate(
   const seen = isKept ? used : seenBy(used, lastSeen);
   const after = outcome === "repeat" ? seen : slid(seen, now);
   const moved = [after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next)] as const;
-  if (seen === session) sql.slide.run(...moved, sid);
-  else sql.slideAndFix.run(...moved, fixedOf(after), sid);
+  if (seen === session) sql.slide.run(...moved, row.rowid);
+  else sql.slideAndFix.run(...moved, fixedOf(after), row.rowid);
   // If the clock was set back, the session may now expire before it is next examined for its expiry. It is then examined earlier.
   if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);
   const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };

@@ -39,9 +39,9 @@ export function prepareStatements(db: DatabaseSync) {
       `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at)
        VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation, :actor, :idle_expires_at)`,
     ),
-    slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE sid = ?"),
+    slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE rowid = ?"),
     slideAndFix: db.prepare(
-      "UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ?, fixed = ? WHERE sid = ?",
+      "UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ?, fixed = ? WHERE rowid = ?",
     ),
     examineLater: db.prepare("UPDATE sessions SET examined_at = idle_expires_at WHERE sid = ?"),
     fix: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
@@ -98,7 +98,7 @@ export function prepareStatements(db: DatabaseSync) {
  */
 function sessionStatement(db: DatabaseSync): StatementSync {
   const statement = db.prepare(
-    `SELECT subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at,
+    `SELECT rowid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at,
      ${ENDED} AS ended FROM sessions WHERE sid = ?`,
   );
   (statement as Partial<StatementSync>).setReturnArrays?.(true);

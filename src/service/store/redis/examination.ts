@@ -1,14 +1,17 @@
-/** Collects facts about every Redis node for an operator, without judging them. */
+/** Collects facts about every Redis node for an operator. */
 import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { type Client, createConnections, disconnect } from "./connection.ts";
 import { isDenied, reportedBy } from "./failure.ts";
+import { findingsOf, type Info, type NodeFinding, readInfo, serverOf } from "./findings.ts";
 import { rightsOf } from "./fitness.ts";
 import { readOwner } from "./owner.ts";
 import { neededCommands } from "./permissions.ts";
 import { loadScripts } from "./scripts.ts";
 import { createSender, type Sender } from "./send.ts";
+
+export type { Info } from "./findings.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const COMMAND_TIMEOUT_MS = 2_000;
@@ -16,8 +19,12 @@ const COMMAND_TIMEOUT_MS = 2_000;
 export type NodeFacts = {
   /** The address, host:port. */
   readonly at: string;
-  /** The fields of INFO; empty if the user may not call it. */
-  readonly info: ReadonlyMap<string, string>;
+  /** Reports nothing if the user may not call INFO. */
+  readonly info: Info;
+  /** The name and version of the server. */
+  readonly server: string;
+  /** What the start reports of this node, too. */
+  readonly findings: readonly NodeFinding[];
   /** How far the node's clock is ahead of this machine's, and the uncertainty of that value, in ms. */
   readonly clock: { readonly aheadMs: number; readonly uncertaintyMs: number } | undefined;
   /** The permissions that the service's user lacks on a master, in the form of ACL SETUSER. Empty if none is missing, and for replicas. */
@@ -43,7 +50,7 @@ export async function examineRedis(target: RedisTarget, waitReplicas: number, no
     const nodes = client instanceof Cluster ? client.nodes("all") : [client];
     const [owner, ...facts] = await Promise.all([
       readOwner(client, sender, target).catch(() => ""), // The permissions of each node tell why it cannot be read.
-      ...nodes.map((node) => factsOf(node, sender, needed, now)),
+      ...nodes.map((node) => factsOf(node, sender, needed, client instanceof Cluster, now)),
     ]);
     return { ok: true, nodes: facts, owner };
   } finally {
@@ -70,18 +77,25 @@ function connected(client: Client): Promise<Error | undefined> {
   });
 }
 
-async function factsOf(node: Redis, sender: Sender, needed: readonly string[], now: () => number): Promise<NodeFacts> {
+async function factsOf(
+  node: Redis,
+  sender: Sender,
+  needed: readonly string[],
+  clustered: boolean,
+  now: () => number,
+): Promise<NodeFacts> {
   const at = `${node.options.host}:${node.options.port}`;
   const none = {
-    ...{ at, info: new Map<string, string>(), clock: undefined, error: undefined },
-    ...{ missingPermissions: "", refusesWrites: "" },
+    ...{ at, info: () => "", server: "", findings: [], clock: undefined },
+    ...{ missingPermissions: "", refusesWrites: "", error: undefined },
   };
   try {
     await nodeReady(node);
-    const info = await infoOf(node, sender);
+    const info = await readInfo(node, sender, "info", []);
     // Permissions are not checked on a replica: it runs no script, and its user has the permissions of the master's user.
-    const rights = info.get("role") === "slave" ? {} : await permissionsOf(node, sender, needed);
-    return { ...none, info, clock: await clockOf(node, sender, now), ...rights };
+    const rights = info?.("role") === "slave" ? {} : await permissionsOf(node, sender, needed);
+    const judged = info && { info, server: serverOf(info), findings: findingsOf(info, clustered) };
+    return { ...none, ...judged, clock: await clockOf(node, sender, now), ...rights };
   } catch (error) {
     return { ...none, error: error instanceof Error ? error : new Error(String(error)) };
   }
@@ -93,16 +107,6 @@ async function nodeReady(node: Redis): Promise<void> {
   const ready = once(node, "ready", { signal: AbortSignal.timeout(COMMAND_TIMEOUT_MS) });
   if (node.status === "wait") node.connect().catch(() => {}); // A failure to connect is reported by `ready`.
   await ready;
-}
-
-async function infoOf(node: Redis, sender: Sender): Promise<ReadonlyMap<string, string>> {
-  try {
-    const text = String(await sender.send(node, "info", []));
-    return new Map([...text.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
-  } catch (error) {
-    if (isDenied(error)) return new Map();
-    throw error;
-  }
 }
 
 /** @throws the error of the check, unless it says why the node refuses writes */

@@ -3,6 +3,7 @@ import { Cluster, type Redis } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
 import { type Client, mastersOf, nodeKey } from "./connection.ts";
 import { isDenied, reportedBy } from "./failure.ts";
+import { findingsOf, type Info, isOld, type NodeFinding, readInfo } from "./findings.ts";
 import { missingPermissions } from "./permissions.ts";
 import { readLua } from "./scripts.ts";
 import type { Sender } from "./send.ts";
@@ -53,8 +54,6 @@ function checkConnections(client: Client): Fitness {
   return missing === undefined ? FIT : unfit(`Redis: no connection to ${missing}`);
 }
 
-type Field = (name: string) => string;
-
 /** @throws StoreRefused with everything that an operator has to correct */
 async function checkNode(
   node: Redis,
@@ -64,74 +63,31 @@ async function checkNode(
   warn: (message: string) => void,
 ): Promise<Fitness> {
   const at = nameOf(node);
-  const ask = async (name: string, args: readonly string[]) => fieldsOf(await sender.send(node, name, args));
-  const info = await unlessDenied(() => ask("info", SECTIONS));
-  const faults = info === undefined ? [] : faultsOf(info, clustered);
+  const info = await readInfo(node, sender, "info", SECTIONS);
+  const findings = info === undefined ? [] : findingsOf(info, clustered);
+  const textsOf = (wanted: NodeFinding["level"]) =>
+    findings.filter(({ level }) => level === wanted).map(({ found, remedy }) => `${found}: ${remedy}`);
+  const faults = textsOf("fault");
   // The following states are temporary: the node may be promoted, or the client may be redirected to its master.
-  const state = info === undefined ? undefined : await stateOf(info, clustered, ask);
+  const state = info === undefined ? undefined : await stateOf(info, node, sender, clustered);
   const checksRights = state === undefined && !(info !== undefined && isOld(info));
   const rights = checksRights ? await rightsOf(node, sender, needed) : { missing: "", error: undefined };
   if (rights.missing !== "") faults.push(denial(node, rights.missing));
   if (faults.length > 0) throw new StoreRefused(`${at} ${faults.join("; it ")}`);
   if (state !== undefined) return unfit(`${at} ${state}`);
   if (rights.error !== undefined) return { ok: false, reason: rights.error };
-  for (const message of info === undefined ? [] : warningsOf(info)) warn(`${at} ${message}`);
+  for (const text of textsOf("warning")) warn(`${at} ${text}`);
   return FIT;
 }
 
 const nameOf = ({ options }: Redis) => `the Redis at ${options.host}:${options.port}`;
 
-function fieldsOf(reply: unknown): Field {
-  const text = String(reply);
-  return (field) => new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(text)?.[1] ?? "";
-}
-
-async function unlessDenied<T>(send: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await send();
-  } catch (error) {
-    if (isDenied(error)) return undefined;
-    throw error;
-  }
-}
-
-const isOld = (info: Field) => Number.parseInt(info("redis_version"), 10) < 7;
-
-/** Returns what an operator has to correct, as the ends of sentences that begin with the node. */
-function faultsOf(info: Field, clustered: boolean): string[] {
-  const faults: string[] = [];
-  const policy = info("maxmemory_policy");
-  if (policy !== "noeviction" && policy !== "") {
-    faults.push(
-      `has maxmemory-policy ${policy}, which would drop revocations when memory runs short: set it to noeviction`,
-    );
-  }
-  if (isOld(info)) faults.push(`is version ${info("redis_version")}; 7.0 or newer is needed`);
-  if (info("cluster_enabled") === "1" && !clustered) {
-    faults.push("is part of a cluster: set REDIS_URL to redis+cluster://, or rediss+cluster:// with TLS");
-  }
-  return faults;
-}
-
 /** Returns why the node cannot be used at the moment, if it cannot. */
-async function stateOf(
-  info: Field,
-  clustered: boolean,
-  ask: (name: string, args: readonly string[]) => Promise<Field>,
-): Promise<string | undefined> {
+async function stateOf(info: Info, node: Redis, sender: Sender, clustered: boolean): Promise<string | undefined> {
   if (info("loading") === "1") return "is loading";
   if (info("role") !== "master") return "is a replica";
-  const cluster = clustered ? await unlessDenied(() => ask("cluster", ["info"])) : undefined;
+  const cluster = clustered ? await readInfo(node, sender, "cluster", ["info"]) : undefined;
   return cluster === undefined || cluster("cluster_state") === "ok" ? undefined : "reports that the cluster is down";
-}
-
-function warningsOf(info: Field): readonly string[] {
-  const forgets =
-    "writes no append-only file: a restart takes it back to its last snapshot, or to nothing if it makes none. " +
-    "Sessions created since are lost, and logouts since are undone. Set appendonly yes";
-  const untold =
-    "does not report its maxmemory-policy: make sure that it is noeviction, or revocations are dropped when memory runs short";
-  return [...(info("aof_enabled") === "0" ? [forgets] : []), ...(info("maxmemory_policy") === "" ? [untold] : [])];
 }
 
 type Rights = { readonly missing: string; readonly error: Error | undefined };

@@ -8,9 +8,7 @@ import {
   ListSessionsRequestSchema,
   SessionAdminService,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { SessionAdminServiceRules } from "../../../../gen/auth/admin/v1/session_admin_rules.ts";
 import { ErrorDetailSchema, SessionService } from "../../../../gen/auth/v1/session_pb.ts";
-import { SessionServiceRules } from "../../../../gen/auth/v1/session_rules.ts";
 import { validated } from "../../../../src/service/api/gates/validation.ts";
 import { withOutcomes } from "../../../../src/service/api/outcomes.ts";
 
@@ -32,9 +30,9 @@ const transport = createRouterTransport((plain) => {
       yield {};
     },
   };
-  router.service(SessionAdminService, validated(SessionAdminService, SessionAdminServiceRules, adminHandlers));
+  router.service(SessionAdminService, validated(SessionAdminService, adminHandlers));
   const handlers = { listSessions: () => ({}), revokeSession: () => ({}), refresh: () => ({}) };
-  router.service(SessionService, validated(SessionService, SessionServiceRules, handlers));
+  router.service(SessionService, validated(SessionService, handlers));
 });
 const admin = createClient(SessionAdminService, transport);
 const sessions = createClient(SessionService, transport);

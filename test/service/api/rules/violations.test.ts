@@ -1,4 +1,4 @@
-/** The rules of requests that are compiled into gen/ find the same violations as protovalidate, an independent implementation. */
+/** The rules of requests find the same violations as protovalidate, an independent implementation. */
 import {
   create,
   type DescField,
@@ -13,17 +13,14 @@ import { createValidator } from "@bufbuild/protovalidate";
 import fc, { type Arbitrary } from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { SessionAdminServiceRules } from "../../../../gen/auth/admin/v1/session_admin_rules.ts";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
-import { SessionServiceRules } from "../../../../gen/auth/v1/session_rules.ts";
-import type { Rules } from "../../../../src/service/api/rules/model.ts";
-import { prepareRules } from "../../../../src/service/api/rules/violations.ts";
-import { describeText } from "../../protoc-gen-rules/compile.ts";
+import { hasRules, prepareRules } from "../../../../src/service/api/rules/violations.ts";
+import { compileService } from "./compile.ts";
 
 const RULE = "(buf.validate.field)";
 
 /** Invented messages with rules that the contract lacks, alone or combined: nested and recursive messages, presence, groups. */
-const synthetic = describeText(`
+const synthetic = compileService(`
   service S { rpc R(M) returns (M); rpc P(Plain) returns (M); }
   enum E { E_ZERO = 0; E_ONE = 1; E_FAR = 300; }
   message Inner { string text = 1 [${RULE}.string.max_bytes = 2]; }
@@ -52,17 +49,10 @@ const synthetic = describeText(`
     bytes raw = 19 [${RULE}.required = true];
     Inner inner = 20;
   }`);
-test("the synthetic contract is described in full", () => {
-  expect(synthetic.faults).toEqual([]);
-});
 
 const validator = createValidator();
 
-const CONTRACTS: readonly (readonly [DescService, Rules])[] = [
-  [SessionAdminService, SessionAdminServiceRules],
-  [SessionService, SessionServiceRules],
-  [synthetic.service, synthetic.rules],
-];
+const CONTRACTS: readonly DescService[] = [SessionAdminService, SessionService, synthetic];
 
 /** Lengths at and beside the limits of the contracts. */
 const LENGTHS = [1, 2, 3, 4, 32, 64, 128, 255, 512].flatMap((length) => [length - 1, length, length + 1]);
@@ -128,33 +118,27 @@ function expected(type: DescMessage, message: Message) {
   }));
 }
 
-describe.each(CONTRACTS)("%s", (service, rules) => {
-  const prepared = prepareRules(rules, service, Number.POSITIVE_INFINITY);
-
+describe.each(CONTRACTS)("%s", (service) => {
   test.each(service.methods)("%s: the violations of any request are those of protovalidate", (method) => {
     const seen = { valid: false, invalid: false };
+    const violationsOf = prepareRules(method.input, Number.POSITIVE_INFINITY);
     fc.assert(
       fc.property(requestOf(method.input), (request) => {
         const violations = expected(method.input, request);
         seen[violations.length === 0 ? "valid" : "invalid"] = true;
-        expect(prepared.get(method)?.(request) ?? []).toEqual(violations);
+        expect(violationsOf(request)).toEqual(violations);
       }),
-      { numRuns: prepared.has(method) ? 300 : 20 },
+      { numRuns: hasRules(method.input) ? 300 : 20 },
     );
-    if (prepared.has(method) && method.input.typeName !== "t.v1.M")
+    if (hasRules(method.input) && method.input.typeName !== "t.v1.M")
       expect(seen).toEqual({ valid: true, invalid: true });
   });
 });
 
 test("a request is examined until enough is found", () => {
-  const method = synthetic.service.method.r;
+  const method = synthetic.method.r;
   if (method === undefined) throw new Error("no method R");
   const request = create(method.input, { kinds: Array<number>(1000).fill(7) } as Record<string, unknown>);
   const all = expected(method.input, request);
-  expect(prepareRules(synthetic.rules, synthetic.service, 5).get(method)?.(request)).toEqual(all.slice(0, 5));
-});
-
-test("rules of a field that the message does not have are refused", () => {
-  const stale: Rules = { "t.v1.M": { fields: [{ field: "gone", required: true }], groups: [] } };
-  expect(() => prepareRules(stale, synthetic.service, 1)).toThrow("t.v1.M has no field gone");
+  expect(prepareRules(method.input, 5)(request)).toEqual(all.slice(0, 5));
 });

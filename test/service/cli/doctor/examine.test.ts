@@ -11,6 +11,7 @@ import { clientAuthority } from "../../../support/certificate.ts";
 import { serverVersion, startRedis, startRedisCluster, startReplica } from "../../../support/redis.ts";
 import { pemOf } from "../../../support/rsa-key.ts";
 import { scratch, startService, withKeys } from "../../../support/service.ts";
+import { open as openStore } from "../../../support/store/redis.ts";
 import { until } from "../../../support/until.ts";
 import { commandHere } from "../command.ts";
 
@@ -342,6 +343,17 @@ describe("Redis", () => {
       expect.stringMatching(/^fault redis: \S+ has maxmemory-policy allkeys-lru/),
       expect.stringMatching(/^warning redis: \S+ writes no append-only file/),
     ]);
+  });
+
+  test("that the start refuses, or warns of, in the same words", async () => {
+    const { admin, url } = await redis({ appendonly: "no" });
+    const warned = (await findings(on(url))).find(({ level }) => level === "warning");
+    const lines: string[] = [];
+    await openStore(url, { log: (level, message) => void lines.push(`${level} ${message}`) });
+    expect(lines).toEqual([`warn Redis: the Redis at ${warned?.found}: ${warned?.remedy}`]);
+    await admin.config("SET", "maxmemory-policy", "allkeys-lru");
+    const refused = (await findings(on(url))).find(({ level }) => level === "fault");
+    await expect(openStore(url)).rejects.toThrow(`the Redis at ${refused?.found}: ${refused?.remedy}`);
   });
 
   test("that has nearly no memory left, or none", async () => {

@@ -1,5 +1,0 @@
-#!/usr/bin/env node
-import { runNodeJs } from "@bufbuild/protoplugin";
-import { protocGenRules } from "./plugin.ts";
-
-runNodeJs(protocGenRules);
