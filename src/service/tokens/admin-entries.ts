@@ -1,5 +1,6 @@
 /** Parses ADMIN_TOKENS_FILE: the callers of the admin API and their scopes. The file has hashes, never a token. */
 import { SCOPES, type Scope } from "../session/admin/access.ts";
+import { membersOf } from "./members.ts";
 
 export type AdminEntry = {
   readonly name: string;
@@ -29,7 +30,7 @@ export function parseAdminEntries(text: string): readonly AdminEntry[] {
       "not JSON (an entry is printed by `admin-token create`; a bare token belongs in ADMIN_TOKENS)",
     );
   }
-  const { admins } = membersOf("the file", value, ["admins"]);
+  const { admins } = membersOf(AdminTokensFault, "the file", value, ["admins"]);
   if (!Array.isArray(admins)) throw new AdminTokensFault("admins: not a list");
   const entries = admins.map((each, index) => parseEntry(`admins[${index}]`, each));
   const credentials = entries.map(({ credential }) =>
@@ -41,7 +42,7 @@ export function parseAdminEntries(text: string): readonly AdminEntry[] {
 }
 
 function parseEntry(at: string, value: unknown): AdminEntry {
-  const entry = membersOf(at, value, ["name", "scopes"], ["hash", "certificate"]);
+  const entry = membersOf(AdminTokensFault, at, value, ["name", "scopes"], ["hash", "certificate"]);
   const { name, hash, certificate } = entry;
   if (typeof name !== "string" || !/^[A-Za-z0-9._@:-]{1,64}$/.test(name)) {
     throw new AdminTokensFault(`${at}.name: must be 1 to 64 letters, digits or any of . _ @ : -`);
@@ -73,15 +74,4 @@ function parseHash(at: string, value: unknown): Buffer {
   if (/^[0-9a-fA-F]{64}$/.test(text)) return Buffer.from(text, "hex");
   if (/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return Buffer.from(text, "base64");
   throw new AdminTokensFault(`${at}: must be the SHA-256 of a token, as 64 hex digits or as base64`);
-}
-
-function membersOf(at: string, value: unknown, required: readonly string[], optional: readonly string[] = []) {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new AdminTokensFault(`${at}: not an object`);
-  }
-  for (const name of required) if (!(name in value)) throw new AdminTokensFault(`${at}: ${name} is missing`);
-  for (const name of Object.keys(value)) {
-    if (!required.includes(name) && !optional.includes(name)) throw new AdminTokensFault(`${at}: a member is unknown`);
-  }
-  return value as Readonly<Record<string, unknown>>;
 }

@@ -1,6 +1,7 @@
 import type { webcrypto } from "node:crypto";
 import { findKeyFault, type KeyFault, RSA_BITS, RSA_EXPONENT, readPublicMembers } from "../../verifier/public-key.ts";
 import { isSigningAlg, SIGNING_ALGS, type SigningAlg } from "./jws.ts";
+import { membersOf } from "./members.ts";
 
 /**
  * The state of a key. `published`: verifiers may load it, so that they know the key before its first token. `signing`: it signs; each
@@ -66,7 +67,7 @@ export function parseRing(text: string): Ring {
   } catch {
     throw new KeyRingFault("not JSON"); // The parser's own message is left out, because it quotes the text.
   }
-  const root = members("the ring", value, ["version", "signing", "mac"]);
+  const root = membersOf(KeyRingFault, "the ring", value, ["version", "signing", "mac"]);
   if (root.version !== 1) throw new KeyRingFault("version: this service reads version 1");
   const ring = { signing: parseKeys("signing", root.signing), mac: parseKeys("mac", root.mac) };
   const kids = [...ring.signing, ...ring.mac].map((key) => key.kid);
@@ -84,7 +85,7 @@ function parseKeys(kind: KeyKind, value: unknown): RingKey[] {
 }
 
 function parseKey(kind: KeyKind, at: string, value: unknown): RingKey {
-  const key = members(at, value, ["kid", "alg", "state", "since"], ["jwk"]);
+  const key = membersOf(KeyRingFault, at, value, ["kid", "alg", "state", "since"], ["jwk"]);
   const { kid, alg, jwk } = key;
   const state = KEY_STATES.find((each) => each === key.state);
   const since = typeof key.since === "string" ? Date.parse(key.since) : Number.NaN;
@@ -103,7 +104,7 @@ function parseKey(kind: KeyKind, at: string, value: unknown): RingKey {
 
 function parseJwk(at: string, alg: RingKey["alg"], value: unknown): Jwk {
   const { fixed, bytes, numbers } = JWK_FORM[alg];
-  const jwk = members(at, value, [...Object.keys(fixed), ...bytes, ...numbers]);
+  const jwk = membersOf(KeyRingFault, at, value, [...Object.keys(fixed), ...bytes, ...numbers]);
   for (const [name, must] of Object.entries(fixed)) {
     if (jwk[name] !== must) throw new KeyRingFault(`${at}.${name}: must be ${must}`);
   }
@@ -134,19 +135,3 @@ const FAULTS: Record<KeyFault, string> = {
   off_curve: "not a point of its curve",
   small_order: "a point of small order",
 };
-
-function members(
-  at: string,
-  value: unknown,
-  required: readonly string[],
-  optional: readonly string[] = [],
-): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new KeyRingFault(`${at}: not an object`);
-  const missing = required.find((name) => !Object.hasOwn(value, name));
-  if (missing !== undefined) throw new KeyRingFault(`${at}: ${missing} is missing`);
-  // The message does not repeat an unknown name, which may be a secret in the wrong place.
-  const known = Object.keys(value).every((name) => required.includes(name) || optional.includes(name));
-  if (!known) throw new KeyRingFault(`${at}: has members other than ${[...required, ...optional].join(", ")}`);
-  return value as Record<string, unknown>;
-}

@@ -38,7 +38,7 @@ describe("an entry", () => {
     ["the file: not an object", "null"],
     ["the file: not an object", "1"],
     ["admins is missing", "{}"],
-    ["a member is unknown", '{"admins":[],"extra":1}'],
+    ["the file: has members other than admins", '{"admins":[],"extra":1}'],
     ["admins: not a list", '{"admins":{}}'],
     ["not JSON", `{"admins":["${TOKEN}`],
     ["admins[0]: not an object", admins([] as object)],
@@ -57,7 +57,10 @@ describe("an entry", () => {
     ["admins[0].scopes", admins({ name: "a", hash, scopes: [] })],
     ["admins[0].scopes", admins({ name: "a", hash, scopes: "watch" })],
     ["each must be one of sessions:create", admins({ name: "a", hash, scopes: ["all"] })],
-    ["a member is unknown", admins({ name: "a", hash, scopes: ["watch"], token: TOKEN })],
+    [
+      "admins[0]: has members other than name, scopes, hash, certificate",
+      admins({ name: "a", hash, scopes: ["watch"], token: TOKEN }),
+    ],
     ["admins[1]: its hash", admins(entry(TOKEN), entry(TOKEN, "other"))],
   ])("that is wrong is refused: %s", (fault, text) => {
     expect(() => parseAdminEntries(text)).toThrow(AdminTokensFault);
