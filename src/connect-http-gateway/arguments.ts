@@ -1,4 +1,4 @@
-import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+import { parseArgs } from "node:util";
 import type { BoundsOptions, TableOptions } from "connect-http-routes";
 import { nearest } from "../platform/spelling/nearest.ts";
 import { addressOf, filePair, integer, oneOf, originsOf, otlpOf, trustOf, upstreamsOf } from "./argument-values.ts";
@@ -70,7 +70,7 @@ export type GatewayArguments = Readonly<ReturnType<typeof parseArguments>>;
 
 /** @throws Error with a text for the user */
 export function parseArguments(args: readonly string[]) {
-  const values = readOptions(args, OPTIONS);
+  const values = readOptions(args);
   if ((values.descriptors === undefined) !== values.reflection) {
     throw new Error("give either --descriptors or --reflection");
   }
@@ -171,16 +171,16 @@ function ndjsonHeartbeatsOf(isOn: boolean, interval: string): boolean {
 
 /** Returns whether the command restarts Node with flags that keep its memory small. @throws Error with a text for the user */
 export function wantsSmallHeap(args: readonly string[]): boolean {
-  return oneOf("heap", readOptions(args, OPTIONS).heap, ["small", "node"]) === "small";
+  return oneOf("heap", readOptions(args).heap, ["small", "node"]) === "small";
 }
 
 /** Reads the options of a command line. @throws Error with a text for the user, which names the option that was probably meant */
-function readOptions<const Options extends ParseArgsOptionsConfig>(args: readonly string[], options: Options) {
-  const given = { args: [...args], options };
+function readOptions(args: readonly string[]) {
+  const given = { args: [...args], options: OPTIONS };
   const { tokens } = parseArgs({ ...given, strict: false, tokens: true });
   for (const token of tokens) {
-    if (token.kind !== "option" || Object.hasOwn(options, token.name)) continue;
-    const meant = nearest(token.name, Object.keys(options));
+    if (token.kind !== "option" || Object.hasOwn(OPTIONS, token.name)) continue;
+    const meant = nearest(token.name, Object.keys(OPTIONS));
     throw new Error(`there is no option ${token.rawName}: ${meant ? `did you mean --${meant}?` : "--help lists all"}`);
   }
   return parseArgs(given).values;

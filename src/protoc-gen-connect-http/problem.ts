@@ -6,13 +6,13 @@ const SERVICE_OF_FILE = 6;
 const METHOD_OF_SERVICE = 2;
 const OPTIONS_OF_METHOD = 4;
 const HTTP_OPTION = 72295728;
-const additionalBindings = 11;
+const ADDITIONAL_BINDINGS = 11;
 /** The field numbers of the parts of an HttpRule. A rule sets one pattern. */
-const parts = {
+const PARTS = {
   pattern: [[2], [3], [4], [5], [6]],
   body: [[7]],
   response_body: [[12]],
-  additional_bindings: [[additionalBindings, 0]],
+  additional_bindings: [[ADDITIONAL_BINDINGS, 0]],
 } as const;
 
 /**
@@ -38,8 +38,8 @@ function describeProblem(problem: Problem): string {
 function locate({ method, binding, part }: Problem): { line: number; column: number } | undefined {
   const rpc = [SERVICE_OF_FILE, method.parent.file.services.indexOf(method.parent), METHOD_OF_SERVICE, indexOf(method)];
   const option = [...rpc, OPTIONS_OF_METHOD, HTTP_OPTION];
-  const rule = binding === 0 ? option : [...option, additionalBindings, binding - 1];
-  const exact = part === undefined ? [] : parts[part].map((field) => [...rule, ...field]);
+  const rule = binding === 0 ? option : [...option, ADDITIONAL_BINDINGS, binding - 1];
+  const exact = part === undefined ? [] : PARTS[part].map((field) => [...rule, ...field]);
   const candidates = [...exact, rule, option, rpc];
   const locations = method.parent.file.proto.sourceCodeInfo?.location ?? [];
   for (const path of candidates) {

@@ -14,14 +14,22 @@ export interface HandlerOptions {
   readonly entityTags?: EntityTags | undefined;
 }
 
+const KNOWN: readonly (keyof HandlerOptions)[] = [
+  "jsonOptions",
+  "failureEncoder",
+  "codecs",
+  "formPosts",
+  "multipart",
+  "requestPathPrefix",
+  "multiSegmentDecoding",
+  "entityTags",
+];
+
 /** Reads the options from a JSON file, or from the exports of a module that the handler imports too: so they cannot differ. */
 export function loadHandlerOptions(path: string): HandlerOptions {
   const options: HandlerOptions = loadObject(path);
-  const known = ["jsonOptions", "failureEncoder", "codecs", "formPosts", "multipart", "requestPathPrefix"];
-  if (![...known, "multiSegmentDecoding", "entityTags"].some((name) => name in options)) {
-    throw new Error(
-      `${path}: has none of the options that a document depends on (${known.join(", ")}, multiSegmentDecoding, entityTags)`,
-    );
+  if (!KNOWN.some((name) => name in options)) {
+    throw new Error(`${path}: has none of the options that a document depends on (${KNOWN.join(", ")})`);
   }
   return options;
 }

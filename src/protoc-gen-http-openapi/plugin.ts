@@ -21,6 +21,7 @@ import { checkStrategy } from "./strategy.ts";
  * `closed_enums=true` leaves out the numbers of values that a later version may add.
  * `problem_details=true` is for a runtime with `failureEncoder: problemEncoder()`: failures are problem details (RFC 9457).
  * `media_type=<type>`, any number of times, names a media type that the runtime accepts and sends beside JSON.
+ * `server=<url>`, any number of times, names a URL where the routes are served.
  * `exclude=<package>`, any number of times, leaves out the services of a package, such as those of another listener.
  */
 export const protocGenOpenapi = {

@@ -48,7 +48,7 @@ export function keySchema(type: ScalarType): Schema | undefined {
 }
 
 /** The messages of google.protobuf for which proto JSON has a special form. */
-const wellKnown: ReadonlyMap<string, Schema> = new Map(
+const WELL_KNOWN: ReadonlyMap<string, Schema> = new Map(
   Object.entries<Schema>({
     Timestamp: { type: "string", format: "date-time" },
     Duration: { type: "string", pattern: "^-?[0-9]+(\\.[0-9]{1,9})?s$" },
@@ -71,5 +71,5 @@ const wellKnown: ReadonlyMap<string, Schema> = new Map(
 );
 
 export function wellKnownSchema(typeName: string): Schema | undefined {
-  return wellKnown.get(typeName);
+  return WELL_KNOWN.get(typeName);
 }

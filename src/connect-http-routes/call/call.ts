@@ -1,7 +1,6 @@
 import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import {
-  Code,
-  ConnectError,
+  type ConnectError,
   type ContextValues,
   createContextValues,
   type HandlerContext,
@@ -11,6 +10,7 @@ import {
 import { parseTimeout as parseConnectTimeout } from "@connectrpc/connect/protocol-connect";
 import { parseTimeout as parseGrpcTimeout } from "@connectrpc/connect/protocol-grpc";
 import { BadInput } from "../codec/bad-input.ts";
+import { timedOut } from "./errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { HeaderMap } from "./header-map.ts";
 
@@ -128,7 +128,7 @@ export class Call implements HandlerContext {
   #followDeadline(abort: (reason: unknown) => void): () => void {
     if (this.#deadline === undefined) return nothing;
     const left = this.#deadline - Date.now();
-    const onDeadline = () => abort(new ConnectError("the operation timed out", Code.DeadlineExceeded));
+    const onDeadline = () => abort(timedOut());
     if (left <= 0) {
       onDeadline();
       return nothing;

@@ -108,7 +108,7 @@ function replace(into: HeaderMap, from: Headers): void {
   for (const [name, value] of entries) into.append(name, value);
 }
 
-async function* once(message: Message): AsyncIterable<Message> {
+export async function* once(message: Message): AsyncGenerator<Message> {
   yield message;
 }
 

@@ -1,6 +1,6 @@
 /** The parts that the handlers of unary calls share for all protocols. */
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import { Code, ConnectError, type ConnectRouter, type ContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { ConnectError, ConnectRouter, ContextValues, HandlerContext } from "@connectrpc/connect";
 import {
   createMethodSerializationLookup,
   createMethodUrl,
@@ -65,9 +65,4 @@ export async function passGate({ options: { requestGate } }: RecordedRpc, call: 
   const gated = requestGate?.(call);
   if (gated !== undefined) await gated;
   call.begin();
-}
-
-/** Returns the error that a client receives for a thrown value that is not a ConnectError. */
-export function internalError(reason: unknown): ConnectError {
-  return new ConnectError("internal error", Code.Internal, undefined, undefined, reason);
 }

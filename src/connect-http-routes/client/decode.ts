@@ -1,6 +1,6 @@
 import { create, type DescMethod, fromJson, type JsonValue, type Message, type Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { isHttpBody, messageType } from "../routes/field-path.ts";
+import { fieldByName, isHttpBody, messageType } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 
 /** Decodes the content of a route's responses. */
@@ -16,7 +16,7 @@ export function createResponseDecoder(
   route: Route,
   registry: Registry | undefined,
 ): ResponseDecoder {
-  const field = output.fields.find(({ name }) => name === route.responseBody);
+  const field = fieldByName(output, route.responseBody);
   const options = { ignoreUnknownFields: true, ...(registry && { registry }) };
   return {
     raw: isHttpBody(field === undefined ? output : messageType(field)),

@@ -1,8 +1,9 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { HttpBody } from "../../../gen/google/api/httpbody_pb.ts";
 import { jsonReplacerOf } from "../codec/json-text.ts";
-import { isHttpBody, messageType } from "../routes/field-path.ts";
+import { fieldByName, isHttpBody, messageType } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import { jsonOf, NotCarried, pathFor, queryFor } from "./request-target.ts";
 
@@ -17,12 +18,6 @@ export interface EncodedRequest {
 }
 
 export type FetchBody = NonNullable<RequestInit["body"]>;
-
-/** Fields of google.api.HttpBody. */
-interface HttpBody {
-  readonly contentType: string;
-  readonly data: Uint8Array;
-}
 
 /**
  * Encodes a message for the first of an RPC's routes that can carry it.
@@ -53,7 +48,7 @@ function encodeFor(
   message: Message,
   registry: Registry | undefined,
 ): EncodedRequest {
-  const bodyField = input.fields.find((field) => field.name === route.body);
+  const bodyField = fieldByName(input, route.body);
   const raw = isHttpBody(route.body === "*" ? input : messageType(bodyField));
   const json = raw && route.body === "*" ? {} : jsonOf(input, message, registry);
   const whole = reflect(input, message);
@@ -64,7 +59,7 @@ function encodeFor(
   const target = path + (route.body === "*" ? "" : queryFor(input, json));
   if (raw) {
     const source = bodyField?.fieldKind === "message" ? whole.get(bodyField).message : message;
-    const { contentType, data } = source as Message & HttpBody;
+    const { contentType, data } = source as HttpBody;
     return { route, method, target, contentType: contentType || undefined, body: data };
   }
   const isEmpty = content === undefined || (method === "DELETE" && content === json && Object.keys(json).length === 0);

@@ -5,13 +5,18 @@ import {
   type JsonValue,
   type Message,
   type Registry,
+  ScalarType,
   toJson,
 } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import type { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { isJsonObject } from "../codec/json-values.ts";
-import { isTextField, isTextMap, JSON_MESSAGES, TEXT_MESSAGES } from "../routes/field-path.ts";
+import { fieldByName, isTextField, isTextMap, JSON_MESSAGES, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import type { Variable } from "../routes/template.ts";
+
+/** A number, because an import of the enum would add the descriptors of descriptor.proto to the bundle. */
+const IMPLICIT = 2 satisfies FeatureSet_FieldPresence.IMPLICIT;
 
 type JsonObject = { [key: string]: JsonValue };
 
@@ -61,12 +66,12 @@ function encode(text: string): string {
 }
 
 function variableText(message: ReflectMessage, path: string): string {
-  const [name, ...rest] = path.split(".");
-  const field = message.fields.find((f) => f.name === name);
+  const [name = "", ...rest] = path.split(".");
+  const field = fieldByName(message.desc, name);
   if (field === undefined) throw new NotCarried(`there is no field ${path}`);
   if (rest.length > 0 && field.fieldKind === "message") return variableText(message.get(field), rest.join("."));
-  if (field.presence !== 2 && !message.isSet(field)) throw new NotCarried(`the field ${path} is not set`);
-  if (field.scalar === 9) return message.get(field) as string;
+  if (field.presence !== IMPLICIT && !message.isSet(field)) throw new NotCarried(`the field ${path} is not set`);
+  if (field.scalar === ScalarType.STRING) return message.get(field) as string;
   // To get the JSON of this one field, even if it has its default value, a message with only this field is encoded.
   const alone = reflect(field.parent);
   alone.set(field, message.get(field) as never);
@@ -74,8 +79,8 @@ function variableText(message: ReflectMessage, path: string): string {
   return textOf(field, json[field.jsonName] ?? null);
 }
 
-function remove(type: DescMessage, json: JsonObject, [name, ...rest]: string[]): void {
-  const field = type.fields.find((f) => f.name === name);
+function remove(type: DescMessage, json: JsonObject, [name = "", ...rest]: string[]): void {
+  const field = fieldByName(type, name);
   const inner = field && json[field.jsonName];
   if (field === undefined || inner === undefined) return;
   if (rest.length === 0) delete json[field.jsonName];

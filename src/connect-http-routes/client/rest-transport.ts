@@ -38,9 +38,9 @@ type AnyRequest = { readonly header: Headers; readonly signal: AbortSignal };
  *
  * @throws TypeError without `baseUrl`
  */
-export function createRestTransport(tables: Iterable<RouteTable>, options: RestTransportOptions): Transport {
-  const base = baseOf(options);
-  const { registry } = options;
+export function createRestTransport(tables: Iterable<RouteTable>, given: RestTransportOptions): Transport {
+  const options = { ...given, baseUrl: baseOf(given) };
+  const { baseUrl, registry } = options;
   const interceptors = [...(options.interceptors ?? [])];
   const routes = new Map<DescMethod, Route[]>();
   for (const { service, routes: all } of tables) {
@@ -60,7 +60,7 @@ export function createRestTransport(tables: Iterable<RouteTable>, options: RestT
         ...(timeout !== undefined && timeout > 0 && { timeoutMs: timeout }),
         req: {
           stream: false,
-          ...requestOf(method as DescMethodUnary, base, header, timeout, contextValues),
+          ...requestOf(method as DescMethodUnary, baseUrl, header, timeout, contextValues),
           message: input,
         },
         async next(request) {
@@ -80,7 +80,7 @@ export function createRestTransport(tables: Iterable<RouteTable>, options: RestT
         ...(timeoutMs !== undefined && timeoutMs > 0 && { timeoutMs }),
         req: {
           stream: true,
-          ...requestOf(method as DescMethodStreaming, base, header, timeoutMs, contextValues),
+          ...requestOf(method as DescMethodStreaming, baseUrl, header, timeoutMs, contextValues),
           message: input,
         },
         async next(request) {
@@ -132,7 +132,7 @@ async function send(
   const init = { method: encoded.method, headers, redirect, signal, ...(body !== undefined && { body }), ...streams };
   let response: Response;
   try {
-    response = await (options.fetch ?? globalThis.fetch)(baseOf(options) + encoded.target, init);
+    response = await (options.fetch ?? globalThis.fetch)(options.baseUrl + encoded.target, init);
   } catch (error) {
     if (signal.aborted) throw error;
     const cause = failure?.();

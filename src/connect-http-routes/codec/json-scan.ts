@@ -1,13 +1,13 @@
 /** Reads a JSON text before it is parsed: parsing would already take the memory, and JSON.parse silently drops duplicate keys. */
 import { type MessageLimits, tooDeep, tooManyElements } from "./message-limits.ts";
 
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const BACKSLASH = 0x5c;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
+export const QUOTE = 0x22;
+export const COMMA = 0x2c;
+export const BACKSLASH = 0x5c;
+export const OPEN_BRACKET = 0x5b;
+export const CLOSE_BRACKET = 0x5d;
+export const OPEN_BRACE = 0x7b;
+export const CLOSE_BRACE = 0x7d;
 
 /**
  * Returns the first key that occurs twice in one object; undefined if there is none. A text that is not JSON may pass.

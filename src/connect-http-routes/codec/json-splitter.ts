@@ -1,6 +1,7 @@
 /** Splits a stream of bytes into JSON texts, before any of them is parsed. */
 import { BadInput, BodyTooLarge } from "./bad-input.ts";
 import { concatBytes } from "./bytes.ts";
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "./json-scan.ts";
 
 /** Receives bytes and returns the texts or messages that are complete. */
 export interface StreamSplitter {
@@ -79,14 +80,6 @@ function isNotBlank(line: Uint8Array): boolean {
 function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const OPEN_BRACKET = 0x5b;
-const CLOSE_BRACKET = 0x5d;
-const OPEN_BRACE = 0x7b;
-const CLOSE_BRACE = 0x7d;
 
 /** Splits the elements of one array. If the input does not start with a bracket, it splits texts that follow one another. */
 export class ValueSplitter implements StreamSplitter {

@@ -7,10 +7,11 @@ import { ConnectError } from "@connectrpc/connect";
 import { mergeNonProtocolHeaders } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJsonBytes, parseTimeout } from "@connectrpc/connect/protocol-connect";
 import type { Call } from "../call/call.ts";
+import { internalError } from "../call/errors.ts";
 import type { Exchange } from "../call/exchange.ts";
 import type { HeaderMap } from "../call/header-map.ts";
 import { callUnary } from "../call/invoke.ts";
-import { internalError, openCall, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
+import { openCall, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
 import type { RecordedRpc } from "../call/recorder.ts";
 import {
   formOf,

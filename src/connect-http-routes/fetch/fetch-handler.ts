@@ -1,5 +1,5 @@
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { BodyChunks } from "../call/body-chunks.ts";
+import { clientDisconnected } from "../call/errors.ts";
 import type { BodyMeter, Exchange, Gzip, ResponseStream } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { BadInput } from "../codec/bad-input.ts";
@@ -144,7 +144,7 @@ class FetchExchange implements Exchange<Request> {
 
   onAbort(callback: (reason: unknown) => void): () => void {
     const { signal } = this.source;
-    const onAbort = () => callback(new ConnectError("the client closed the request", Code.Canceled));
+    const onAbort = () => callback(clientDisconnected());
     if (signal.aborted || this.#cancelled) onAbort();
     else {
       signal.addEventListener("abort", onAbort);

@@ -1,22 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import { Http2ServerRequest } from "node:http2";
 import { type BodyChunks, chunksOf } from "../call/body-chunks.ts";
+import { clientDisconnected } from "../call/errors.ts";
 import type { BodyMeter, ResponseStream, TrailerExchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
 import { utf8Length } from "../codec/bytes.ts";
 import { FailureError, failures } from "../response/failure.ts";
 import { nodeGzip } from "./gzip.ts";
 import { respondWithinBody } from "./lingering-close.ts";
-import {
-  abort,
-  clientDisconnected,
-  endStream,
-  isClosed,
-  type NodeResponse,
-  sendWithTrailers,
-  write,
-  writeHead,
-} from "./node-response.ts";
+import { abort, endStream, isClosed, type NodeResponse, sendWithTrailers, write, writeHead } from "./node-response.ts";
 import { ReadableChunks } from "./readable-chunks.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { constants, type Http2ServerResponse } from "node:http2";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { clientDisconnected } from "../call/errors.ts";
 
 /** The responses of node:http and of node:http2's compatibility API. */
 export type NodeResponse = ServerResponse | Http2ServerResponse;
@@ -42,10 +42,6 @@ export function endStream(response: NodeResponse, withinRequest: boolean): void 
     // RFC 9113 section 8.1: NO_ERROR means that the response is complete and the rest of the request is not needed.
     response.end(() => stream.close(constants.NGHTTP2_NO_ERROR));
   } else response.end();
-}
-
-export function clientDisconnected(): ConnectError {
-  return new ConnectError("the client closed the request", Code.Canceled);
 }
 
 export function writeHead(response: NodeResponse, status: number, own: string[]): void {

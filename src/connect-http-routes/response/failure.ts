@@ -1,6 +1,7 @@
 import type { DescMessage, DescMethod, JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
+import { internalError } from "../call/errors.ts";
 import { BadInput, BodyTooLarge, type InputPlace } from "../codec/bad-input.ts";
 import type { ChosenCodec } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
@@ -137,7 +138,7 @@ class RpcFailure implements FailureBase {
   }
 
   get error(): ConnectError {
-    this.#error ??= new ConnectError("internal error", Code.Internal, undefined, undefined, this.reason);
+    this.#error ??= internalError(this.reason);
     return this.#error;
   }
 }

@@ -8,18 +8,19 @@ export function isJson(contentType: string): boolean {
   if (contentType === "application/json") return true;
   const [type = "", ...parameters] = contentType.split(";").map((part) => part.trim().toLowerCase());
   if (type !== "application/json" && !/^[!#$&^_.+\-0-9a-z]+\/[!#$&^_.+\-0-9a-z]+\+json$/.test(type)) return false;
-  return parameters.every((parameter) => !parameter.startsWith("charset=") || UTF_8.test(parameter));
+  return parameters.every(isUtf8);
 }
 
+const isUtf8 = (parameter: string) => !parameter.startsWith("charset=") || UTF_8.test(parameter);
 const UTF_8 = /^charset=(?:utf-?8|"utf-?8")$/;
 
 /** Whether a Content-Type is newline-delimited JSON, under any of its names. */
 export function isJsonLines(contentType: string): boolean {
   const [type = "", ...parameters] = contentType.split(";").map((part) => part.trim().toLowerCase());
-  return JSON_LINES.has(type) && parameters.every((p) => !p.startsWith("charset=") || UTF_8.test(p));
+  return JSON_LINES.includes(type) && parameters.every(isUtf8);
 }
 
-const JSON_LINES = new Set(["application/x-ndjson", "application/ndjson", "application/jsonl"]);
+export const JSON_LINES: readonly string[] = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
 
 /** Whether an Accept-Encoding accepts gzip (RFC 9110 section 12.5.3), at least as much as `identity`. */
 export function acceptsGzip(acceptEncoding: string | null): boolean {

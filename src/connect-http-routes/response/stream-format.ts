@@ -2,7 +2,7 @@ import { toUtf8 } from "../codec/bytes.ts";
 import type { ChosenCodec, Codecs } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
 import { sizeDelimited } from "../codec/size-delimited.ts";
-import { isAnyType, weighted } from "./negotiation.ts";
+import { isAnyType, JSON_LINES, weighted } from "./negotiation.ts";
 
 /** The framing of a stream of messages. */
 export interface StreamFormat {
@@ -58,9 +58,7 @@ export const RAW_BYTES: StreamFormat = {
 };
 
 const FORMATS: ReadonlyMap<string, StreamFormat> = new Map([
-  ["application/x-ndjson", NDJSON],
-  ["application/ndjson", NDJSON],
-  ["application/jsonl", NDJSON],
+  ...JSON_LINES.map((name) => [name, NDJSON] as const),
   ["text/event-stream", SERVER_SENT_EVENTS],
   ["application/json", JSON_ARRAY],
 ]);

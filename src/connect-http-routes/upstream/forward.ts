@@ -7,8 +7,10 @@ import {
   type ServiceImpl,
   type Transport,
 } from "@connectrpc/connect";
+import { timedOut } from "../call/errors.ts";
+import { once } from "../call/invoke.ts";
 import { copyResponseMetadata, createMetadataReader, type MetadataOptions } from "./metadata.ts";
-import { fromUpstream, isUnavailable, timedOut } from "./upstream-error.ts";
+import { fromUpstream } from "./upstream-error.ts";
 
 /** How calls are forwarded to a remote server. */
 export interface ForwardOptions extends MetadataOptions {
@@ -117,7 +119,7 @@ function forwardUnary({ transport, options, metadataOf }: Upstream, method: Desc
         return response.message;
       } catch (reason) {
         const error = fromUpstream(reason, { signal, leftMs: leftMs() }, options.onUpstreamError);
-        if (attempt >= retries || !isUnavailable(error) || signal.aborted) throw error;
+        if (attempt >= retries || error.code !== Code.Unavailable || signal.aborted) throw error;
         await pause(RETRY_PAUSE_MS * 2 ** attempt, signal);
       }
     }
@@ -151,10 +153,6 @@ async function* noteFailure(messages: AsyncIterable<Message>, note: { isReadable
   } finally {
     await iterator.return?.();
   }
-}
-
-async function* once(message: Message): AsyncGenerator<Message> {
-  yield message;
 }
 
 /** Resolves after some time, or as soon as the call is aborted. */

@@ -1,4 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import { timedOut } from "../call/errors.ts";
 import { isForwardedToClients } from "./metadata.ts";
 
 /** Codes that a transport gives to failures of its connection, beside `unavailable`. */
@@ -40,14 +41,6 @@ export function fromUpstream(
     return new ConnectError("the upstream is unavailable", Code.Unavailable, undefined, undefined, reason);
   }
   return error;
-}
-
-export function timedOut(): ConnectError {
-  return new ConnectError("the operation timed out", Code.DeadlineExceeded);
-}
-
-export function isUnavailable(error: ConnectError): boolean {
-  return error.code === Code.Unavailable;
 }
 
 /** The error is copied, because handlers do not send the metadata of an error that was received from a server. */
