@@ -12,7 +12,11 @@ import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { createValidator } from "@bufbuild/protovalidate";
 import fc, { type Arbitrary } from "fast-check";
 import { describe, expect, test } from "vitest";
+import { OAuthAdminService } from "../../../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { SharedSignalsService } from "../../../../gen/auth/admin/v1/shared_signals_pb.ts";
+import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { OAuthService } from "../../../../gen/auth/v1/oauth_pb.ts";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { hasRules, prepareRules } from "../../../../src/service/api/rules/violations.ts";
 import { compileService } from "./compile.ts";
@@ -52,7 +56,10 @@ const synthetic = compileService(`
 
 const validator = createValidator();
 
-const CONTRACTS: readonly DescService[] = [SessionAdminService, SessionService, synthetic];
+const CONTRACTS: readonly DescService[] = [
+  ...[SessionAdminService, OAuthAdminService, SharedSignalsService, SignalsAdminService],
+  ...[SessionService, OAuthService, synthetic],
+];
 
 /** Lengths at and beside the limits of the contracts. */
 const LENGTHS = [1, 2, 3, 4, 32, 64, 128, 255, 512].flatMap((length) => [length - 1, length, length + 1]);
