@@ -1,8 +1,13 @@
 import { readFile } from "node:fs/promises";
 import type { DescFile, DescService, FileRegistry, JsonValue } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
-import type { RouteTable } from "connect-http-routes";
-import { describeRoutes, parseServiceConfig, RouteError, readDescriptorSet } from "connect-http-routes";
+import {
+  describeRoutes,
+  parseServiceConfig,
+  RouteError,
+  type RouteTable,
+  readDescriptorSet,
+} from "connect-http-routes";
 import { reflectServices } from "./reflection.ts";
 
 /** The sources of the descriptors and rules of the served RPCs. */

@@ -1,5 +1,4 @@
-import type { ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import { constants } from "node:http2";
+import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type GrpcResult, httpError, lost, messageOf, PREFIX_BYTES, UnprocessedError } from "./grpc-call.ts";
 

@@ -1,6 +1,12 @@
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
-import type { EntityTags, Route } from "connect-http-routes/descriptors";
-import { fieldByName, isHttpBody, messageType, TEXT_MESSAGES } from "connect-http-routes/descriptors";
+import {
+  type EntityTags,
+  fieldByName,
+  isHttpBody,
+  messageType,
+  type Route,
+  TEXT_MESSAGES,
+} from "connect-http-routes/descriptors";
 import { commentOf, summaryOf } from "./comments.ts";
 import { contentOf, type MediaTypes, RAW, streamOf } from "./content.ts";
 import type { HandlerOptions } from "./handler-options.ts";

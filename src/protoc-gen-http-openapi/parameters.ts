@@ -1,6 +1,13 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import type { MultiSegmentDecoding, Route } from "connect-http-routes/descriptors";
-import { hasOwnJson, isTextField, isTextMap, JSON_MESSAGES, resolveFieldPath } from "connect-http-routes/descriptors";
+import {
+  hasOwnJson,
+  isTextField,
+  isTextMap,
+  JSON_MESSAGES,
+  type MultiSegmentDecoding,
+  type Route,
+  resolveFieldPath,
+} from "connect-http-routes/descriptors";
 import { commentOf } from "./comments.ts";
 import type { JsonObject } from "./json.ts";
 import type { PathParameter } from "./paths.ts";

@@ -1,10 +1,7 @@
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ClientSessions } from "../platform/http2/client-sessions.ts";
 import { type AdminClient, type AdminClientOptions, createClientBy, MAX_RESPONSE_BYTES } from "./admin-api.ts";
-
 import type { Closing } from "./closing.ts";
-
-export type { AdminClientOptions } from "./admin-api.ts";
 
 /** Pings detect a dead connection, which would stay unnoticed while the stream is idle. */
 const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };

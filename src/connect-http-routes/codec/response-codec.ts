@@ -15,8 +15,7 @@ import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { bodyField, fieldByName, isHttpBody, JSON_MESSAGES, messageType, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import type { ChosenCodec, ContentCodec } from "./content-codec.ts";
-import type { FieldChange } from "./field-values.ts";
-import { createFieldMapper, type FieldMapper } from "./field-values.ts";
+import { createFieldMapper, type FieldChange, type FieldMapper } from "./field-values.ts";
 import { jsonReplacerOf } from "./json-text.ts";
 import { isJsonObject } from "./json-values.ts";
 

@@ -56,7 +56,9 @@ export function problemEncoder({ typeOf }: ProblemOptions = {}): FailureEncoder 
     const own = { type: "about:blank", title: TITLES[status] ?? "Error" };
     const problem: JsonObject = {
       ...(typeOf?.(failure, context) ?? own),
-      ...{ status, detail: message, code: codeToString(error.code) },
+      status,
+      detail: message,
+      code: codeToString(error.code),
       ...(errors.length > 0 && { errors }),
       ...(others.length > 0 && { details: others }),
     };

@@ -10,7 +10,6 @@ import { prefixMetadata } from "../call/metadata-prefix.ts";
 import { byteLength, utf8Length } from "../codec/bytes.ts";
 import { type ChosenCodec, type Codecs, codecOf } from "../codec/content-codec.ts";
 import type { Payload } from "../codec/response-codec.ts";
-import type { ResponseInfo } from "./failure.ts";
 import {
   type Failure,
   type FailureEncoder,
@@ -20,6 +19,7 @@ import {
   isSameForAll,
   jsonOf,
   type OnInternalError,
+  type ResponseInfo,
   reportInternalError,
   tooLong,
 } from "./failure.ts";

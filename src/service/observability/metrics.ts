@@ -153,7 +153,11 @@ const gaugeOf =
   (registry: Registry): Metrics["gauge"] =>
   (name, help, read, aggregator = "sum") =>
     void new Gauge({
-      ...{ name, help, aggregator, labelNames: ["listener", "kind", "state", "because"], registers: [registry] },
+      name,
+      help,
+      aggregator,
+      labelNames: ["listener", "kind", "state", "because"],
+      registers: [registry],
       async collect() {
         const samples = await read();
         this.reset();

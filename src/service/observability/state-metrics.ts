@@ -111,7 +111,8 @@ export function exposeSignals(
 }
 
 const labelsOf = ({ subscription: { kind, because }, condition }: Overseen) => ({
-  ...{ kind, state: condition },
+  kind,
+  state: condition,
   ...(because !== undefined && { because }),
 });
 const keyOf = (one: Overseen) => Object.values(labelsOf(one)).join(" ");

@@ -35,10 +35,10 @@ import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
 import { mayOfferSignIn } from "./announce.ts";
 import { createDeviceBinding, createDpop } from "./device-parts.ts";
-import { openMigration } from "./migration.ts";
+import { openMigration } from "./open-migration.ts";
+import { type LoadedOperators, type LoadedSignIn, openOperators, openSignIn } from "./open-sign-in.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
-import { type LoadedOperators, type LoadedSignIn, openOperators, openSignIn } from "./sign-in.ts";
 
 type Deps = {
   readonly config: Config;
@@ -91,9 +91,15 @@ export function createApis(deps: Deps): Apis {
   const { sessionIdleTtlMs, sessionAbsoluteTtlMs, actorSessionMaxMs, reuseIntervalMs } = config;
   const { maxSessionsPerSubject, oauthEndpoints } = config;
   const creation = {
-    ...{ sessionIdleTtlMs, sessionAbsoluteTtlMs, actorSessionMaxMs, reuseIntervalMs, maxSessionsPerSubject },
+    sessionIdleTtlMs,
+    sessionAbsoluteTtlMs,
+    actorSessionMaxMs,
+    reuseIntervalMs,
+    maxSessionsPerSubject,
     oauthEndpoints,
-    ...{ audience, clock: systemClock, limitPolicies: () => policies.current.limits },
+    audience,
+    clock: systemClock,
+    limitPolicies: () => policies.current.limits,
   };
   return {
     docsKey: signInKey,
@@ -108,9 +114,11 @@ export function createApis(deps: Deps): Apis {
       migration: openMigration(config, {
         ...common,
         ...creation,
-        ...{ ring, issuer, entropy: deps.entropy },
+        ring,
+        issuer,
+        entropy: deps.entropy,
       }),
-      signInRoute: deps.signIn && openSignIn(config, { ...common, ...creation, ...{ ring, issuer } }, deps.signIn),
+      signInRoute: deps.signIn && openSignIn(config, { ...common, ...creation, ring, issuer }, deps.signIn),
       signIn:
         signInKey === undefined
           ? undefined

@@ -2,7 +2,7 @@ import { PROOF_LIFE_MS } from "../../verifier/dpop/proof.ts";
 import { createReplays } from "../../verifier/dpop/replays.ts";
 import { verifyProof } from "../../verifier/dpop/verify-proof.ts";
 import { RecentlyUsed } from "../../verifier/recently-used.ts";
-import { deviceCookie } from "../api/public/device-cookie-headers.ts";
+import { deviceCookie } from "../api/public/device-cookie.ts";
 import type { DeviceBindingParts } from "../api/public/device-service.ts";
 import type { DpopParts } from "../api/public/dpop.ts";
 import type { Config } from "../config/config.ts";

@@ -15,9 +15,9 @@ import { openEventRecorder, openExpiry } from "./event-recorder.ts";
 import { followFiles } from "./follow-files.ts";
 import { openFeed, openSignals } from "./open-feed.ts";
 import { type Listeners, openListeners } from "./open-listeners.ts";
+import { loadOperators, loadSignIn } from "./open-sign-in.ts";
 import { loadStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
 import { openAdminAccess, openEventKeys, openKeyRing, openSessionPolicies, prepareDataDir } from "./secrets.ts";
-import { loadOperators, loadSignIn } from "./sign-in.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
 

@@ -32,7 +32,8 @@ function logoutOf({ jti, iat, sid, sub, nonce, events }: JWTPayload & { readonly
   if (![sid, sub].every((one) => one === undefined || isShort(one))) return invalid("sid_or_sub");
   if (sid === undefined && sub === undefined) return invalid("no_sid_or_sub");
   const token: LogoutToken = {
-    ...{ jti, iat },
+    jti,
+    iat,
     ...(isShort(sid) && { sessionId: sid }),
     ...(isShort(sub) && { subject: sub }),
   };

@@ -59,8 +59,12 @@ export function createTokenVerifier(
       boundedFetch(url, { method, redirect, signal, headers: Object.fromEntries(headers), body: null }),
   });
   const options = {
-    ...{ issuer, audience, algorithms: ALGORITHMS, requiredClaims: ["jti", "iat"] },
-    ...{ maxTokenAge: maxAgeSeconds, clockTolerance: CLOCK_SKEW_SECONDS },
+    issuer,
+    audience,
+    algorithms: ALGORITHMS,
+    requiredClaims: ["jti", "iat"],
+    maxTokenAge: maxAgeSeconds,
+    clockTolerance: CLOCK_SKEW_SECONDS,
     ...(typ !== undefined && { typ }),
   };
   return async (text: string): Promise<Verified | TokenFailure> => {

@@ -41,7 +41,9 @@ export function signalOf({ sid, reason, endedAt, client, subject, actor = "" }: 
   // The reason of an update is `updated:` and the version.
   const [what, version] = reason.split(":");
   const ending = {
-    ...{ sessionId: sid, reason: what as Signal["reason"], endedAt: storeMs(endedAt) },
+    sessionId: sid,
+    reason: what as Signal["reason"],
+    endedAt: storeMs(endedAt),
     ...(version !== undefined && { version: Number(version) }),
   };
   return {

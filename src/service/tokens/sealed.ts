@@ -4,8 +4,7 @@ import type { DeviceChallenges, DeviceCookies } from "../session/devices/ports.t
 import type { SessionId } from "../session/model.ts";
 import { type StoreMs, storeMs } from "../session/time.ts";
 import type { Entropy } from "./random.ts";
-import type { Mac } from "./refresh-token.ts";
-import { FORGED, MALFORMED, type MacKey, type MacKeys, UNKNOWN_KEY } from "./refresh-token.ts";
+import { FORGED, MALFORMED, type Mac, type MacKey, type MacKeys, UNKNOWN_KEY } from "./refresh-token.ts";
 
 // The layout: kind ‖ version ‖ key id ‖ session id ‖ issued at ‖ content ‖ HMAC-SHA-256 of everything before.
 const VERSION = 1;

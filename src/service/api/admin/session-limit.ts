@@ -52,8 +52,11 @@ export function limitExceeded({ limit, live }: SessionRefused, shiftMs: (session
     const client = clientMessage(session);
     const userAgent = client.userAgent.slice(0, MAX_USER_AGENT).toWellFormed();
     return {
-      ...{ sessionId: session.sid, clientId: session.clientId, client: { ...client, userAgent } },
-      ...{ createTime, lastRefreshTime },
+      sessionId: session.sid,
+      clientId: session.clientId,
+      client: { ...client, userAgent },
+      createTime,
+      lastRefreshTime,
     };
   });
   const detail = (count: number): MessageInitShape<typeof SessionLimitExceededSchema> => ({

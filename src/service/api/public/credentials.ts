@@ -11,7 +11,7 @@ import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import type { Gate } from "../gates/gates.ts";
 import type { ReportRefusal } from "../gates/observed-refusals.ts";
 import { requestContextOf } from "../request-context.ts";
-import type { DeviceCookie } from "./device-cookie-headers.ts";
+import type { DeviceCookie } from "./device-cookie.ts";
 import { PROOF } from "./device-headers.ts";
 import { DPOP, type DpopDeps, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refusalOf } from "./refuse.ts";

@@ -9,7 +9,7 @@ import { secondsLeft } from "../../session/rotation/refresh.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 import { credentialOf } from "./credentials.ts";
-import type { DeviceCookie } from "./device-cookie-headers.ts";
+import type { DeviceCookie } from "./device-cookie.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
 import { type DpopDeps, provenKey } from "./dpop.ts";
 import { type RefuseDeps, refuse } from "./refuse.ts";

@@ -12,7 +12,7 @@ import { timesOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
 import { requestContextOf } from "../request-context.ts";
 import { type CredentialDeps, credentialOf } from "./credentials.ts";
-import { DEVICE } from "./device-cookie-headers.ts";
+import { DEVICE } from "./device-cookie.ts";
 import { REGISTRATION, registrationValue, SKIPPED } from "./device-headers.ts";
 import { type DeviceServiceDeps, presentedDevice, register, renew } from "./device-service.ts";
 import { DPOP, provenKey } from "./dpop.ts";

@@ -108,7 +108,11 @@ function ringAsTable(ring: Ring, now: number, times: RingTimes): string {
 
 function ringAsJson(ring: Ring, _now: number, times: RingTimes): string {
   const keys = keysOf(ring, times).map(({ kind, kid, alg, state, since, next }) => ({
-    ...{ kind, kid, alg, state, since: new Date(since).toISOString() },
+    kind,
+    kid,
+    alg,
+    state,
+    since: new Date(since).toISOString(),
     ...(next !== undefined && { next: { step: next.step, from: new Date(next.from).toISOString() } }),
   }));
   return JSON.stringify({ keys });

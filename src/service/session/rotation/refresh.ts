@@ -72,7 +72,7 @@ type RenewalDue =
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
 const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
-/** Is used as the time of the refresh, because a session that requires a key and has none may register one at any time. */
+/** A session without the key that it requires may register one at any time, so the offer is judged as at the end of time. */
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 /**
@@ -182,7 +182,7 @@ async function replace(
   }
 }
 
-/** Returns whether the request has a device cookie that was once fresh, and not only the mark, the one that never was (device.ts). */
+/** Whether the request has a device cookie that was fresh when it was set. The mark never is (`NEVER_FRESH`). */
 function isStale({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }

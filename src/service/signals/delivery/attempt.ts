@@ -31,7 +31,9 @@ export async function attempt(
   try {
     const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
     const context: RequestContext = {
-      ...{ issuer, secret, now: wallClock() },
+      issuer,
+      secret,
+      now: wallClock(),
       signClaims: (typ, claims) => signClaims(typ, claims, signingAlg),
     };
     const request = await KINDS[kind].request(signal, subscription, context);

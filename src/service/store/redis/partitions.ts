@@ -160,7 +160,7 @@ export class Clocks {
   /** Compares the expected time of a partition's clock with its actual time, and agrees on the difference with the other instances. */
   settle(tag: string): Promise<void> {
     const clock = this.of(tag);
-    const settling = this.#settling.get(clock) ?? this.#settle(this.#deps.clustered ? tag : (TAGS[0] ?? ""), clock);
+    const settling = this.#settling.get(clock) ?? this.#settle(this.#deps.clustered ? tag : FIRST_TAG, clock);
     this.#settling.set(clock, settling);
     return settling;
   }

@@ -2,7 +2,7 @@
  * The Lua scripts of the store. The files are in lua/; each describes its keys, arguments and results at its beginning.
  *
  * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua,
- * lua/sessions.lua and others on demand, and the first step of every script (lua/window.lua), which sets `now`, and ends the script if it
+ * lua/sessions.lua and others on demand, and the first step of every script (lua/deadline.lua), which sets `now`, and ends the script if it
  * runs outside of the time in which the command may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read
  * could be out of date. Redis also refuses scripts when memory is full, before anything is written, except scripts with the flag
  * allow-oom, which need no additional memory.
@@ -49,13 +49,13 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
   const partition = clock + readLua("partition");
   const sessions = readLua("sessions");
   const blocks = readLua("blocks");
-  const window = readLua("window");
+  const deadline = readLua("deadline");
   const shared = (verb: Verb): string => {
-    if (verb === "rotate") return partition + onDemand(sessions, blocks) + window;
+    if (verb === "rotate") return partition + onDemand(sessions, blocks) + deadline;
     const subjects = OF_SUBJECTS.has(verb) ? readLua("subject") : "";
     const own = OF_BLOCKS.has(verb) ? blocks : "";
     const limit = verb === "create" ? limitsOnDemand(readLua("limit")) : "";
-    return partition + blocksOnDemand(blocks) + sessions + subjects + own + limit + window;
+    return partition + blocksOnDemand(blocks) + sessions + subjects + own + limit + deadline;
   };
   const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared(verb))]);
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };

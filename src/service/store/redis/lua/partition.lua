@@ -34,9 +34,9 @@ local MOST = 128
 -- (end_all.lua). Their markers and their entries in the log are written later (end_rest.lua).
 local HORIZON = '>I6I6I4c11c23Bc0I2c0I2c0'
 
-local ARGC = #ARGV - 3 -- how many arguments the script has of its own, before those of window.lua
+local ARGC = #ARGV - 3 -- how many arguments the script has of its own, before those of deadline.lua
 
--- All times are the store's: the node's clock minus a shift (window.lua). But Redis expires keys by the node's clock, which may be set
+-- All times are the store's: the node's clock minus a shift (deadline.lua). But Redis expires keys by the node's clock, which may be set
 -- forward by mistake for a while, and must not lose data then. So a session's key lives longer than the session: by a sixteenth of the
 -- idle timeout, and by two minutes, within which expire.lua logs the expiry. The log lives a month longer, because the loss of an entry
 -- would make a revoked token valid again.
