@@ -27,14 +27,14 @@ const NO_CONTENT = { 200: null, 204: { description: "Done. There is no body." } 
 /** Annotated routes have the errors of JSON routes, unlike the RPCs of the same document. */
 const ROUTE_FAILURES = {
   ...failures(
-    ...([
-      "E400_INVALID_REQUEST",
-      "E001_AUTH_FAILURE",
-      "E403_FORBIDDEN",
-      "E404_NOT_FOUND",
-      "E429_RATE_LIMITED",
-    ] as const),
-    ...(["E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
+    "E400_INVALID_REQUEST",
+    "E001_AUTH_FAILURE",
+    "E403_FORBIDDEN",
+    "E404_NOT_FOUND",
+    "E429_RATE_LIMITED",
+    "E500_INTERNAL",
+    "E503_UNAVAILABLE",
+    "E504_DEADLINE_EXCEEDED",
   ),
   default: { $ref: null, description: "Any other failure.", ...json(ref("schemas", "HttpError")) },
 };

@@ -15,8 +15,13 @@ import {
 import { headersOfFailure } from "./openapi-errors.ts";
 
 const COMMON = [
-  ...(["E400_INVALID_REQUEST", "E413_TOO_LARGE", "E415_UNSUPPORTED_MEDIA_TYPE", "E429_RATE_LIMITED"] as const),
-  ...(["E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
+  "E400_INVALID_REQUEST",
+  "E413_TOO_LARGE",
+  "E415_UNSUPPORTED_MEDIA_TYPE",
+  "E429_RATE_LIMITED",
+  "E500_INTERNAL",
+  "E503_UNAVAILABLE",
+  "E504_DEADLINE_EXCEEDED",
 ] satisfies ErrorCode[];
 
 /** Describes the body of an OAuth error (RFC 6749 section 5.2). */

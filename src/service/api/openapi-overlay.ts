@@ -100,8 +100,13 @@ export default {
     "*": {
       security: bearer,
       responses: failures(
-        ...(["E400_INVALID_REQUEST", "E001_AUTH_FAILURE", "E403_FORBIDDEN"] as const),
-        ...(["E429_RATE_LIMITED", "E500_INTERNAL", "E503_UNAVAILABLE", "E504_DEADLINE_EXCEEDED"] as const),
+        "E400_INVALID_REQUEST",
+        "E001_AUTH_FAILURE",
+        "E403_FORBIDDEN",
+        "E429_RATE_LIMITED",
+        "E500_INTERNAL",
+        "E503_UNAVAILABLE",
+        "E504_DEADLINE_EXCEEDED",
       ),
     },
     "auth.v1.SessionService.Refresh": {

@@ -12,8 +12,12 @@ export function readObservability(read: Read) {
 }
 
 const SAMPLERS = [
-  ...(["always_on", "always_off", "traceidratio"] as const),
-  ...(["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"] as const),
+  "always_on",
+  "always_off",
+  "traceidratio",
+  "parentbased_always_on",
+  "parentbased_always_off",
+  "parentbased_traceidratio",
 ] as const;
 
 export type TelemetryConfig = Exclude<ReturnType<typeof readTelemetry>["telemetry"], undefined>;

@@ -91,11 +91,20 @@ export type RefusalReason =
 
 /** Refusals of authentic credentials, which do not count towards an address's limit: many clients behind one address may present them. */
 export const UNCOUNTED_REFUSALS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
-  ...(["expired", "idle", "revoked", "stale", "unknown_session", "reuse"] as const),
+  "expired",
+  "idle",
+  "revoked",
+  "stale",
+  "unknown_session",
+  "reuse",
   // For the following reasons, the client may be a browser that has lost its key.
-  ...(["two_holders", "device_proof_missing", "device_required", "proof_missing"] as const),
+  "two_holders",
+  "device_proof_missing",
+  "device_required",
+  "proof_missing",
   // For the following reasons, the client is probably configured wrongly.
-  ...(["wrong_transport", "wrong_client"] as const),
+  "wrong_transport",
+  "wrong_client",
 ]);
 
 /** Refusals in normal operation, at times of many clients at once: tokens age, sessions end, keys are lost. All others are suspicious. */

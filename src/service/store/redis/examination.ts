@@ -86,8 +86,14 @@ async function factsOf(
 ): Promise<NodeFacts> {
   const at = `${node.options.host}:${node.options.port}`;
   const none = {
-    ...{ at, info: () => "", server: "", findings: [], clock: undefined },
-    ...{ missingPermissions: "", refusesWrites: "", error: undefined },
+    at,
+    info: () => "",
+    server: "",
+    findings: [],
+    clock: undefined,
+    missingPermissions: "",
+    refusesWrites: "",
+    error: undefined,
   };
   try {
     await nodeReady(node);
