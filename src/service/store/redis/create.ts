@@ -13,11 +13,15 @@ import { buffers, endedSessions, listed, text } from "./replies.ts";
 import { nameOf } from "./upstream.ts";
 
 type ClaimedOutcome =
-  | (Extract<CreateWithinOutcome, { readonly ok: true }> & { readonly rotation: RotationState })
+  | (Extract<CreateWithinOutcome, { readonly ok: true }> & {
+      readonly rotation: RotationState;
+      readonly isExisting: boolean;
+    })
   | Extract<CreateOnceOutcome, { readonly ok: false }>;
 
-/** The result of lua/create.lua for a session that an earlier run has created, and that has ended. */
-const ENDED = "ended";
+/** What lua/create.lua returns in place of a replaced session if an earlier run has created this one. */
+const EXISTING = "existing";
+const EMPTY = Buffer.alloc(0);
 
 /** A time, in ms, that is later than the expiry of every session. */
 const NEVER = 2 ** 48;
@@ -46,14 +50,13 @@ export function createCreation(
     const limitText = limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`;
     const logins = session.upstream === undefined ? "" : loginsOf(session.upstream).map(nameOf).join("");
     const [child1, child2] = nonceWords(childNonce);
-    const reply = await runInSteps(link, tag, subject, (progress) => [
+    const steps = await runInSteps(link, tag, subject, (progress) => [
       ...([sid, subject, child1, child2, idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap] as const),
       ...([markerLifeMs, old, versionOf(session), noteOf(origin), noteOf(origin, session)] as const),
       ...([limitText, claimMs, logins, progress] as const),
     ]);
-    const [record, replaced, newDevice, ...others] = reply;
-    if (record === undefined) return { ok: false, reason: "refused", live: listed(others) };
-    if (text(record) === ENDED) return { ok: false, reason: "ended" };
+    if (!steps.ok) return steps;
+    const { record, isExisting, replaced, newDevice, ended } = steps;
     // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
     // session has ended in the meantime, the key of its marker.
     await acknowledge(tag, [`s${sid}`, `m${sid}`]);
@@ -61,8 +64,9 @@ export function createCreation(
     return {
       ok: true,
       session: decodeSession(sid, record, 0),
-      ...endedFor(replaces, endedElsewhere, replaced, others),
-      newDevice: newDevice !== undefined && newDevice.length > 0,
+      isExisting,
+      ...endedFor(replaces, endedElsewhere, replaced, ended),
+      newDevice,
       rotation: decodeRotation(record, 0),
     };
   };
@@ -70,7 +74,7 @@ export function createCreation(
     const created = await createClaimed("", limit, ...given);
     if (!created.ok && created.reason === "ended") throw new TypeError("the create script found a claim unasked");
     if (!created.ok) return created;
-    const { rotation, ...outcome } = created;
+    const { rotation, isExisting, ...outcome } = created;
     return outcome;
   };
   return {
@@ -78,8 +82,7 @@ export function createCreation(
     async createOnce(claimMs, limit, session, childNonce, cap, origin) {
       const created = await createClaimed(claimMs, limit, session, childNonce, cap, undefined, origin);
       if (!created.ok) return created;
-      // The script returns the text for a replaced session also if an earlier run has created this one.
-      const { replaced: isExisting, newDevice, ...outcome } = created;
+      const { isExisting, replaced, newDevice, ...outcome } = created;
       return { ...outcome, isNew: !isExisting };
     },
     async create(...given) {
@@ -98,51 +101,66 @@ function endedFor(
   replaced: Buffer | undefined,
   others: readonly Buffer[],
 ) {
-  const isReplaced = replaced !== undefined && replaced.length > 0;
-  const actors = new Map(endedSessions(isReplaced ? [replaced, ...others] : others).actors);
+  const actors = new Map(endedSessions(replaced === undefined ? others : [replaced, ...others]).actors);
   if (replaces !== undefined && elsewhere?.ok && elsewhere.actor !== undefined) {
     actors.set(replaces, elsewhere.actor);
   }
   return {
     evicted: endedSessions(others).ended,
-    replaced: elsewhere?.ok === true || isReplaced,
+    replaced: elsewhere?.ok === true || replaced !== undefined,
     ...(actors.size > 0 && { actors }),
   };
 }
 
-/**
- * Runs lua/create.lua until it has created the session. Returns its last reply, with the ids of all sessions that were ended; for a session
- * that the limit refuses, undefined, and the sessions that it has found.
- */
+type CreateSteps =
+  | {
+      readonly ok: true;
+      readonly record: Buffer;
+      /** Whether an earlier call has created the session. Only a call with a claim learns it. */
+      readonly isExisting: boolean;
+      readonly newDevice: boolean;
+      /** The session to replace, if it has ended. */
+      readonly replaced: Buffer | undefined;
+      /** The ids of the sessions that a limit has ended, each followed by its actor. */
+      readonly ended: readonly Buffer[];
+    }
+  | Extract<CreateOnceOutcome, { readonly ok: false }>;
+
+/** Runs lua/create.lua until it has created the session, or has found that it may not. */
 async function runInSteps(
   link: Pick<Link, "run">,
   tag: string,
   subject: string,
   argumentsOf: (progress: Buffer | "") => ArgumentsOf<"create">,
-): Promise<readonly [Buffer | undefined, ...Buffer[]]> {
-  const earlier: Buffer[] = [];
-  let newDevice: Buffer | undefined;
+): Promise<CreateSteps> {
+  const ended: Buffer[] = [];
+  let newDevice: boolean | undefined;
   let progress: Buffer | "" = "";
   for (;;) {
-    const reply = buffers(await link.run("create", [tag], argumentsOf(progress)));
-    const [record = Buffer.alloc(0), second = record, isNew = record, ...ended] = reply;
-    if (ended.length > 0) newDevice ??= isNew;
-    switch (text(record)) {
-      case "refused":
-        return [undefined, second, isNew, ...ended];
-      case "more":
-        progress = second;
-        break;
-      case "sweep":
-        earlier.push(...ended);
-        await sweep(link, tag, subject);
-        break;
-      case "again":
-        earlier.push(...ended);
-        progress = "";
-        break;
-      default:
-        return [record, second, newDevice ?? isNew, ...earlier, ...ended];
+    const [first = EMPTY, ...rest] = buffers(await link.run("create", [tag], argumentsOf(progress)));
+    const result = text(first);
+    if (result === "ended") return { ok: false, reason: "ended" };
+    if (result === "refused") return { ok: false, reason: "refused", live: listed(rest.slice(2)) };
+    if (result === "more") {
+      progress = rest[0] ?? "";
+      continue;
+    }
+    const [replaced = EMPTY, isNew = EMPTY, ...endedNow] = rest;
+    // A run that ends sessions may end the only one of the same device, so what the first of them has found counts.
+    if (endedNow.length > 0) newDevice ??= isNew.length > 0;
+    ended.push(...endedNow);
+    if (result === "sweep") await sweep(link, tag, subject);
+    else if (result === "again") progress = "";
+    else {
+      const isExisting = text(replaced) === EXISTING;
+      return {
+        ok: true,
+        record: first,
+        isExisting,
+        replaced: isExisting || replaced.length === 0 ? undefined : replaced,
+        newDevice: newDevice ?? isNew.length > 0,
+        ended,
+      };
     }
   }
 }
