@@ -167,7 +167,7 @@ async function growth(name: string, open: () => Promise<Measured>, count: number
 /** Lists and ends the sessions of one subject, in a store that holds the sessions of many other subjects. */
 async function ofOneSubject({ store }: Measured, count: number): Promise<void> {
   const [user, other] = [subject(), newSession(subject())];
-  await store.create(other, nonce(), 1);
+  await store.create(other, nonce(), { cap: 1 });
   await Logins.create(store, count, user);
   const ask = () => store.find(other.sid);
   const idle = await waitsOfOthers(ask, () => new Promise((resolve) => setTimeout(resolve, 2_000)));

@@ -67,7 +67,7 @@ export async function openBrowsers(world: World, count: number): Promise<Browser
     Array.from({ length: count }, async (_, at) => {
       const session = newSession(subject());
       const first = nonce();
-      await world.instances[at % world.instances.length]?.create(session, first, 10);
+      await world.instances[at % world.instances.length]?.create(session, first, { cap: 10 });
       const jar = { generation: 1, nonce: first, issuedAt: storeMs(0) };
       const key = at % 3 === 0 ? someKey() : undefined;
       if (key !== undefined) await world.instances[0]?.registerKey(session.sid, jar, key);

@@ -37,7 +37,7 @@ export async function steal(world: World, dice: Dice): Promise<number> {
     Array.from({ length: 2 ** PRESENTATIONS }, async (_, order): Promise<Theft> => {
       const session = newSession(subject());
       const first = nonce();
-      await store.create(session, first, 10);
+      await store.create(session, first, { cap: 10 });
       const token = { generation: 1, nonce: first, issuedAt: storeMs(0) };
       return { sid: session.sid, order, holds: [token, token], last: undefined, served: 0, changes: 0, dead: false };
     }),

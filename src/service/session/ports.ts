@@ -21,9 +21,7 @@ import type {
 } from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type {
-  CreateOnceOutcome,
   CreateOutcome,
-  CreateWithinOutcome,
   ElevateOutcome,
   EndAllOutcome,
   EndOutcome,
@@ -59,42 +57,32 @@ export class StoreRefused extends StoreUnavailable {
   override readonly name = "StoreRefused";
 }
 
+export type CreateOptions = {
+  /** If the subject has more live sessions than this after the creation, the least recently used end (limit.ts). */
+  readonly cap: number;
+  /** If it refuses the session, nothing is created, and nothing ends. */
+  readonly limit?: SessionLimit | undefined;
+  /**
+   * A session that ends before the creation (`replaced`), in the same step if it has the same subject. If it is live and the limit counts
+   * it, the new one takes its place whatever the limit.
+   */
+  readonly replaces?: SessionId | undefined;
+  readonly origin?: Origin | undefined;
+  /**
+   * The session is created only if none was created with its id and this option at most so many ms before. So an id that follows from
+   * something else, such as a session of another system, leads to one session, and to none after that one has ended.
+   */
+  readonly claimMs?: number | undefined;
+};
+
 /**
  * All times that go through this port are the store's own (time.ts). An operation that is given an `origin` also writes a due record of
  * every session that it creates or ends (events.ts); a refresh that detects a reused token always writes one. So endings are recorded
  * even if the reply is lost.
  */
 export interface SessionStore extends SessionEventLog, AttachedSessions {
-  /**
-   * Creates a session with its first refresh token, whose nonce is `childNonce`. If the subject then has more than `cap` live sessions, the
-   * least recently used end (limit.ts). Before that, the session `replaces` ends (`replaced`), in the same step if it has the same subject.
-   */
-  create(
-    session: NewSession,
-    childNonce: string,
-    cap: number,
-    replaces?: SessionId,
-    origin?: Origin,
-  ): Promise<CreateOutcome>;
-
-  /**
-   * Creates a session like `create`, within a limit. If the session `replaces` is live and the limit counts it, the new one takes its place
-   * whatever the limit. If the limit refuses the session, nothing is created, and nothing ends.
-   */
-  createWithin(limit: SessionLimit, ...given: Parameters<SessionStore["create"]>): Promise<CreateWithinOutcome>;
-
-  /**
-   * Creates a session like `create`, unless a session was created with this id in this way at most `claimMs` before. So an id that follows
-   * from something else, such as a session of another system, leads to one session, and to none after that one has ended.
-   */
-  createOnce(
-    claimMs: number,
-    limit: SessionLimit | undefined,
-    session: NewSession,
-    childNonce: string,
-    cap: number,
-    origin?: Origin,
-  ): Promise<CreateOnceOutcome>;
+  /** Creates a session with its first refresh token, whose nonce is `childNonce`. */
+  create(session: NewSession, childNonce: string, options: CreateOptions): Promise<CreateOutcome>;
 
   /**
    * Refreshes a session: applies the rules of devices/binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and

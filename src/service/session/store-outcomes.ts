@@ -7,34 +7,29 @@ import type { StoreMs } from "./time.ts";
 /** The subjects of the actors of sessions, by the sessions' ids. */
 type Actors = ReadonlyMap<SessionId, string>;
 
-export type CreateOutcome = {
-  readonly session: Session;
-  /** The sessions that ended because the subject had too many (`session_limit`), in this order. */
-  readonly evicted: readonly SessionId[];
-  /** Whether the session to replace was live and has ended now. */
-  readonly replaced: boolean;
-  /** The actors of those sessions that have ended and that had one. */
-  readonly actors?: Actors;
-  /** Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty. */
-  readonly newDevice: boolean;
-};
-
-/** `refused`: the limit does not allow another session. `live` has some of those that it counts, the least recently used first. */
-export type CreateWithinOutcome =
-  | ({ readonly ok: true } & CreateOutcome)
-  | { readonly ok: false; readonly reason: "refused"; readonly live: readonly Session[] };
-
-/**
- * `isNew`: this call has created the session; otherwise an earlier one has. `ended`: an earlier call has created it, and it has ended since.
- * Whether the device is new is not known: the session continues one of another system.
- */
-export type CreateOnceOutcome =
-  | ({ readonly ok: true; readonly isNew: boolean; readonly rotation: RotationState } & Omit<
-      CreateOutcome,
-      "replaced" | "newDevice"
-    >)
-  | { readonly ok: false; readonly reason: "ended" }
-  | Extract<CreateWithinOutcome, { readonly ok: false }>;
+export type CreateOutcome =
+  | {
+      readonly ok: true;
+      /** False if an earlier call has created the session, of which only a call with `claimMs` learns. */
+      readonly isNew: boolean;
+      readonly session: Session;
+      readonly rotation: RotationState;
+      /** The sessions that ended because the subject had too many (`session_limit`), in this order. */
+      readonly evicted: readonly SessionId[];
+      /** Whether the session to replace was live and has ended now. */
+      readonly replaced: boolean;
+      /** The actors of those sessions that have ended and that had one. */
+      readonly actors?: Actors;
+      /**
+       * Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty, and with
+       * `claimMs`, because the session continues one of another system.
+       */
+      readonly newDevice: boolean;
+    }
+  /** The limit does not allow another session. `live` has some of those that it counts, the least recently used first. */
+  | { readonly ok: false; readonly reason: "refused"; readonly live: readonly Session[] }
+  /** With `claimMs`: an earlier call has created the session, and it has ended since. */
+  | { readonly ok: false; readonly reason: "ended" };
 
 /** `outdated`: the session already has a later authentication. `has_actor`: its subject does not use it, and cannot authenticate in it. */
 export type ElevateOutcome =

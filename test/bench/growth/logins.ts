@@ -27,7 +27,7 @@ export class Logins {
     const callers = Array.from({ length: AT_ONCE }, async () => {
       while (at < count) {
         const [position, session, first] = [RECORD * at++, newSession(user ?? subject()), nonce()];
-        await store.create(session, first, user === undefined ? 1 : count);
+        await store.create(session, first, { cap: user === undefined ? 1 : count });
         records.write(session.sid + first, position, "latin1");
       }
     });

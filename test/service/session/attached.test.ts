@@ -7,6 +7,7 @@ import type { Actor, SessionId } from "../../../src/service/session/model.ts";
 import { type ExpiredSession, type SessionStore, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import {
   accessTokens,
+  createdOf,
   findOf,
   limitOf,
   RANDOM,
@@ -112,8 +113,7 @@ async function creating(outcomes: Partial<SessionStore> = {}, more: object = {})
   const port = script({
     find: findOf(sessionOf({ sid: OWN, subject: "support" })),
     create: async (session) => ({
-      session: sessionOf({ actor: session.actor ?? { subject: "nobody" } }),
-      ...{ evicted: [], replaced: false, newDevice: false },
+      ...createdOf(sessionOf({ actor: session.actor ?? { subject: "nobody" } })),
     }),
     attach: async () => ({ ok: true }),
     end: async () => ({ ok: true, wasLive: true, subject: "alice" }),
@@ -154,7 +154,7 @@ test("a session that cannot be attached and has ended by then is not recorded ag
 
 test("sessions that an actor uses are counted apart from those of the subject, and have a limit of their own", async () => {
   const { stepsOf } = await creating();
-  expect(stepsOf("create").map(([, , max]) => max)).toEqual([8]);
+  expect(stepsOf("create").map(([, , options]) => options)).toMatchObject([{ cap: 8 }]);
 });
 
 test.each<[string, object, readonly string[]]>([

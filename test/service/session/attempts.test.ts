@@ -29,7 +29,6 @@ const OUTAGE = async () => {
 const port = script({
   rotate: OUTAGE,
   create: OUTAGE,
-  createOnce: OUTAGE,
   update: OUTAGE,
   elevate: OUTAGE,
   find: OUTAGE,

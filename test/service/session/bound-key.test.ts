@@ -9,7 +9,7 @@ import { type StoreMs, toWallClock } from "../../../src/service/session/time.ts"
 import { deviceTools } from "../../support/device-tools.ts";
 import { type Backend, embeddedBackend } from "../../support/store/backends.ts";
 import { someProof } from "../../support/store/device.ts";
-import { newSession, nonce, REUSE_INTERVAL } from "../../support/store/sessions.ts";
+import { expectCreated, newSession, nonce, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 
 const OWN = someProof(1);
 const OTHER = someProof(2);
@@ -26,7 +26,7 @@ afterAll(() => backend.stop());
 /** Creates a session with a key, and a client that records the audit events. */
 async function boundClient(refreshLimit = NO_LIMIT, more: { readonly dpopJkt?: string } = { dpopJkt: OWN.thumbprint }) {
   const childNonce = nonce();
-  const { session } = await store.create(newSession("alice", more), childNonce, 100);
+  const { session } = expectCreated(await store.create(newSession("alice", more), childNonce, { cap: 100 }));
   const { sid, clientId } = session;
   const token: RefreshToken = { sid, generation: 1, nonce: childNonce, issuedAt: backend.now() };
   const events: AuditEvent[] = [];

@@ -4,6 +4,7 @@ import { create } from "../../../src/service/session/admin/create.ts";
 import { type CreateOutcome, StoreUnavailable } from "../../../src/service/session/ports.ts";
 import {
   accessTokens,
+  createdOf,
   FRESH_NONCE,
   limitOf,
   NOW,
@@ -20,9 +21,11 @@ import {
 const { sid: _, createdAt, lastRefreshedAt, idleExpiresAt, absoluteExpiresAt, ...WANTED } = sessionOf();
 const PREVIOUS = sidOf("p");
 
-async function run(outcome: Partial<CreateOutcome>, replaces?: typeof PREVIOUS) {
+type Created = Extract<CreateOutcome, { readonly ok: true }>;
+
+async function run(outcome: Partial<Created>, replaces?: typeof PREVIOUS) {
   const port = script({
-    create: async () => ({ session: sessionOf(), evicted: [], replaced: false, newDevice: false, ...outcome }),
+    create: async () => ({ ...createdOf(sessionOf()), ...outcome }),
   });
   const createLimit = limitOf();
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
@@ -38,12 +41,12 @@ test("a new session has an access token, and the first refresh token with the no
   expect(result).toMatchObject({ ok: true, session: sessionOf(), maxAge: 60 });
   expect(JSON.parse(result.refreshToken)).toEqual({ sid: SID, generation: 1, nonce: FRESH_NONCE, issuedAt: NOW });
   expect(JSON.parse(result.accessToken.token)).toMatchObject({ sid: SID, now: NOW });
-  expect(stepsOf("create")).toEqual([[{ ...WANTED, sid: SID }, FRESH_NONCE, 20, undefined, ORIGIN]]);
+  expect(stepsOf("create")).toEqual([[{ ...WANTED, sid: SID }, FRESH_NONCE, { cap: 20, origin: ORIGIN }]]);
   expect(events).toStrictEqual([CREATED]);
   expect(createLimit.counted).toEqual(["alice"]);
 });
 
-test.each<[string, Partial<CreateOutcome>, typeof PREVIOUS | undefined, readonly object[]]>([
+test.each<[string, Partial<Created>, typeof PREVIOUS | undefined, readonly object[]]>([
   [
     "a replaced session",
     { replaced: true },
@@ -71,7 +74,7 @@ test.each<[string, Partial<CreateOutcome>, typeof PREVIOUS | undefined, readonly
 ])("%s is recorded", async (_name, outcome, replaces, expected) => {
   const { events, stepsOf } = await run(outcome, replaces);
   expect(events).toEqual(expected);
-  expect(stepsOf("create")[0]?.[3]).toBe(replaces);
+  expect(stepsOf("create")[0]?.[2]).toMatchObject({ replaces });
 });
 
 test("over the limit, the store is not asked", async () => {
@@ -104,7 +107,7 @@ test("a creation to which the store did not reply does not count", async () => {
 test("a creation that a limit refuses does not count, and is recorded", async () => {
   const limit = { scope: "client_id", maxSessions: 3, whenExceeded: "refuse" } as const;
   const live = [sessionOf()];
-  const port = script({ createWithin: async () => ({ ok: false, reason: "refused", live }) });
+  const port = script({ create: async () => ({ ok: false, reason: "refused", live }) });
   const createLimit = limitOf();
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
   const given = { ...deps, maxSessionsPerSubject: 20, createLimit };
@@ -114,7 +117,8 @@ test("a creation that a limit refuses does not count, and is recorded", async ()
     limit,
     live,
   });
-  expect(port.stepsOf("createWithin")).toEqual([[limit, { ...WANTED, sid: SID }, FRESH_NONCE, 20, PREVIOUS, ORIGIN]]);
+  const options = { cap: 20, limit, replaces: PREVIOUS, origin: ORIGIN };
+  expect(port.stepsOf("create")).toEqual([[{ ...WANTED, sid: SID }, FRESH_NONCE, options]]);
   const refused = { event: "session_refused", subject: "alice", clientId: "web", scope: "client_id", maxSessions: 3 };
   expect(port.stepsOf("audit")).toEqual([[refused]]);
   expect(createLimit.counted).toEqual([]);
@@ -123,8 +127,7 @@ test("a creation that a limit refuses does not count, and is recorded", async ()
 test("within a limit, what ends for it is recorded", async () => {
   const limit = { scope: "subject", maxSessions: 1, whenExceeded: "end_oldest" } as const;
   const evicted = [sidOf("x")];
-  const outcome = { ok: true, session: sessionOf(), evicted, replaced: false, newDevice: false } as const;
-  const port = script({ createWithin: async () => outcome });
+  const port = script({ create: async () => ({ ...createdOf(sessionOf()), evicted }) });
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
   const given = { ...deps, maxSessionsPerSubject: 20, createLimit: limitOf() };
   expect(await create(given, WANTED, REQUESTER, undefined, limit)).toMatchObject({ ok: true, session: sessionOf() });

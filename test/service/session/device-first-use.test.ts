@@ -9,14 +9,14 @@ import { type StoreMs, toWallClock } from "../../../src/service/session/time.ts"
 import { deviceTools } from "../../support/device-tools.ts";
 import { embeddedBackend } from "../../support/store/backends.ts";
 import { LIFE, someKey } from "../../support/store/device.ts";
-import { newSession, nonce, REUSE_INTERVAL } from "../../support/store/sessions.ts";
+import { expectCreated, newSession, nonce, REUSE_INTERVAL } from "../../support/store/sessions.ts";
 
 test("of two refreshes in the same millisecond one is recorded as the first use of the key", async () => {
   const backend = await embeddedBackend();
   const store = await backend.open();
   const key = someKey();
   const childNonce = nonce();
-  const { session } = await store.create(newSession("alice"), childNonce, 10);
+  const { session } = expectCreated(await store.create(newSession("alice"), childNonce, { cap: 10 }));
   const { sid } = session;
   const token = { sid, generation: 1, nonce: childNonce, issuedAt: backend.now() };
   await store.registerKey(sid, token, key);

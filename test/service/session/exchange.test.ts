@@ -15,7 +15,7 @@ import { toWallClock } from "../../../src/service/session/time.ts";
 import { createAccessTokens } from "../../../src/service/tokens/access-token.ts";
 import { REQUESTER } from "../../support/session/scripted.ts";
 import { type Backend, embeddedBackend } from "../../support/store/backends.ts";
-import { newSession, nonce } from "../../support/store/sessions.ts";
+import { expectCreated, newSession, nonce } from "../../support/store/sessions.ts";
 import { countingEntropy, ISSUER, someKeys } from "../../support/tokens.ts";
 
 const OWN_AUDIENCE = "https://auth.example";
@@ -52,7 +52,7 @@ afterAll(() => backend.stop());
 /** Creates a session. @returns the claims of its access token */
 async function logIn(subject: string, more: Partial<NewSession> = {}): Promise<AccessClaims> {
   const wanted = newSession(subject, { audience: AUDIENCES, claims: JSON.stringify(CLAIMS), ...more });
-  const { session } = await store.create(wanted, nonce(), 100);
+  const { session } = expectCreated(await store.create(wanted, nonce(), { cap: 100 }));
   return read(tokens.issue(session, store.now(session.sid)).token);
 }
 

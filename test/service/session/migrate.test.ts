@@ -9,7 +9,7 @@ import type { StoreWithSignals } from "../../../src/service/signals/ports.ts";
 import { sessionIdFrom } from "../../../src/service/tokens/random.ts";
 import { limitOf, REQUESTER } from "../../support/session/scripted.ts";
 import { type Backend, embeddedBackend } from "../../support/store/backends.ts";
-import { newSession, nonce, REUSE_INTERVAL as R, subject } from "../../support/store/sessions.ts";
+import { expectCreated, newSession, nonce, REUSE_INTERVAL as R, subject } from "../../support/store/sessions.ts";
 
 const DAY = 86_400_000;
 
@@ -107,7 +107,7 @@ test("a migration is recorded with the address and the ids of its request, under
 
 test("a session that ends for the cap is recorded", async () => {
   const user = subject();
-  const { session } = await store.create(newSession(user), nonce(), 1);
+  const { session } = expectCreated(await store.create(newSession(user), nonce(), { cap: 1 }));
   const { ask, events, createLimit } = world(user, 1);
   expect(await ask()).toMatchObject({ ok: true, isNew: true });
   expect(events).toMatchObject([
@@ -119,7 +119,7 @@ test("a session that ends for the cap is recorded", async () => {
 
 test("a limit of sessions that refuses another one refuses the old one, too, which does not count", async () => {
   const user = subject();
-  await store.create(newSession(user), nonce(), 1);
+  await store.create(newSession(user), nonce(), { cap: 1 });
   const limit = { scope: "subject", maxSessions: 1, whenExceeded: "refuse" } as const;
   const { ask, events, createLimit } = world(user, 100, limit);
   expect(await ask()).toEqual({ ok: false, reason: "session_limit" });

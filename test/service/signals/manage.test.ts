@@ -406,7 +406,7 @@ test("what an operator subscribes to is in the log of sessions that end", async 
   const { deps, store } = openSignals();
   const { id } = (await createSubscription(deps, wanted("webhook"), operator)).subscription;
   const session = newSession("alice");
-  await store.create(session, nonce(), 1);
+  await store.create(session, nonce(), { cap: 1 });
   await store.end(session.sid, "logout");
   const [one] = await overseeSubscriptions({ ...deps, log: store.signals.log, store });
   expect(one).toMatchObject({ subscription: { id }, oldestWaitingAt: NOW, waiting: 1 });

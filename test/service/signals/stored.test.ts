@@ -41,7 +41,7 @@ test.each([
   });
   const sessions = Array.from({ length: 20 }, () => newSession(subject()));
   for (const session of sessions) {
-    await store.create(session, nonce(), 100);
+    await store.create(session, nonce(), { cap: 100 });
     await store.end(session.sid, "logout");
   }
   await until(async () => expect(receiver.received).toHaveLength(20));

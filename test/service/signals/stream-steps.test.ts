@@ -38,7 +38,7 @@ test("a stream is not enabled before it is past what happened while it was disab
   const { log, subscriptions } = store.signals;
   await updateStatus(deps, streamId, { status: "disabled" }, requester);
   const session = newSession("alice");
-  await store.create(session, nonce(), 1);
+  await store.create(session, nonce(), { cap: 1 });
   await store.end(session.sid, "logout");
   const enable = (by: StreamDeps) => updateStatus(by, streamId, { status: "enabled" }, requester);
   await expect(enable(deps)).rejects.toThrow(StoreUnavailable);
@@ -60,7 +60,7 @@ test("a verification event that finds no room does not count as the one of its i
 test("a poll does not return what another one acknowledges while it reads", async () => {
   const { store, deps, streamId } = await polledStream();
   const session = newSession("alice");
-  await store.create(session, nonce(), 1);
+  await store.create(session, nonce(), { cap: 1 });
   await store.end(session.sid, "logout");
   const { log } = store.signals;
   const poll = (verdicts: Verdicts) =>

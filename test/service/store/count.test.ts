@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../src/service/session/ports.ts";
 import { type Backend, embeddedBackend, redisBackend, redisClusterBackend } from "../../support/store/backends.ts";
-import { IDLE, newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";
+import { expectCreated, IDLE, newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";
 
 const BACKENDS = [
   ["embedded", embeddedBackend],
@@ -22,8 +22,8 @@ describe.each(BACKENDS)("over %s", (_, open) => {
   });
   afterAll(() => backend.stop());
 
-  const create = (user: string, idleTimeoutMs = IDLE) =>
-    store.create(newSession(user, { idleTimeoutMs }), nonce(), 10_000).then(({ session }) => session.sid);
+  const create = async (user: string, idleTimeoutMs = IDLE) =>
+    expectCreated(await store.create(newSession(user, { idleTimeoutMs }), nonce(), { cap: 10_000 })).session.sid;
 
   test("only live sessions count: none that ended, by itself, with others or by expiry", async () => {
     expect(await store.count()).toBe(0);

@@ -37,7 +37,7 @@ describe.each([
   test("a page token with anything before or behind it is none", () =>
     over(async (store) => {
       const user = subject();
-      for (let count = 0; count < 3; count++) await store.create(newSession(user), nonce(), 10);
+      for (let count = 0; count < 3; count++) await store.create(newSession(user), nonce(), { cap: 10 });
       const { next = "" } = await store.list(user, 1, undefined);
       expect((await store.list(user, 1, next)).sessions).toHaveLength(1);
       for (const bad of around(next)) await expect(store.list(user, 1, bad), bad).rejects.toThrow(InvalidCursor);

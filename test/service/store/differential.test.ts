@@ -302,23 +302,30 @@ async function play(history: readonly Step[]): Promise<void> {
         });
         const first = nonce();
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
-        const given = [session, first, step.cap, replaces] as const;
-        const asked = [...given, ORIGIN] as const;
-        const { limit } = step;
+        const limit = step.limit ?? undefined;
         if (step.once !== null) {
           const claimed = `${user(step.user)} ${step.once}`;
           const id = onceIds.get(claimed) ?? session.sid;
           onceIds.set(claimed, id);
-          const once = [CLAIM, limit ?? undefined, { ...session, sid: id }, first, step.cap] as const;
-          const expected = model.createOnce(...once);
-          await all(expected, (store) => store.createOnce(...once, ORIGIN));
+          const once = [
+            { ...session, sid: id },
+            first,
+            { cap: step.cap, limit, origin: ORIGIN, claimMs: CLAIM },
+          ] as const;
+          const expected = model.create(...once);
+          await all(expected, (store) => store.create(...once));
           if (!expected.ok || !expected.isNew) break;
           sids.push(id);
           tokens.set(id, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
           break;
         }
-        if (limit === null || step.actor !== null) await all(model.create(...given), (store) => store.create(...asked));
-        else await all(model.createWithin(limit, ...given), (store) => store.createWithin(limit, ...asked));
+        const options = {
+          cap: step.cap,
+          limit: step.actor === null ? limit : undefined,
+          replaces,
+          origin: ORIGIN,
+        };
+        await all(model.create(session, first, options), (store) => store.create(session, first, options));
         sids.push(session.sid);
         tokens.set(session.sid, [{ generation: 1, nonce: first, issuedAt: storeMs(0) }]);
         if (step.actor?.isAttached) {

@@ -23,7 +23,7 @@ export function expiryContract(name: string, start: () => Promise<Backend>): voi
 
     async function login(user = subject(), more: Partial<NewSession> = { idleTimeoutMs: SHORT }) {
       const [session, first] = [newSession(user, more), nonce()];
-      await store.create(session, first, 1_000, undefined, {});
+      await store.create(session, first, { cap: 1_000, origin: {} });
       return { sid: session.sid, user, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
     }
 

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { EndReason, SessionId } from "../../../src/service/session/model.ts";
-import type { CreateWithinOutcome, EndAllOutcome, SessionStore } from "../../../src/service/session/ports.ts";
+import type { CreateOutcome, EndAllOutcome, SessionStore } from "../../../src/service/session/ports.ts";
 import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
@@ -88,7 +88,9 @@ async function play(history: readonly Step[]): Promise<void> {
   };
   const create = async (replaces?: SessionId) => {
     const [session, first] = [newSession(user), nonce()];
-    await all(model.create(session, first, CAP, replaces), (store) => store.create(session, first, CAP, replaces));
+    await all(model.create(session, first, { cap: CAP, replaces }), (store) =>
+      store.create(session, first, { cap: CAP, replaces }),
+    );
     sids.push(session.sid);
     tokens.set(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) });
   };
@@ -129,9 +131,9 @@ async function play(history: readonly Step[]): Promise<void> {
         const limit = { scope: "client_id", maxSessions: step.most, whenExceeded: "refuse" } as const;
         const [session, first] = [newSession(user), nonce()];
         // Which sessions are listed may differ: those of one millisecond have no order.
-        const short = (outcome: CreateWithinOutcome) => (outcome.ok ? outcome : outcome.live.length);
-        const expected = short(model.createWithin(limit, session, first, CAP));
-        await all(expected, async (store) => short(await store.createWithin(limit, session, first, CAP)));
+        const short = (outcome: CreateOutcome) => ("live" in outcome ? outcome.live.length : outcome);
+        const expected = short(model.create(session, first, { cap: CAP, limit }));
+        await all(expected, async (store) => short(await store.create(session, first, { cap: CAP, limit })));
         sids.push(session.sid);
         tokens.set(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) });
         break;

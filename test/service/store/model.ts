@@ -27,9 +27,8 @@ import {
 } from "../../../src/service/session/model.ts";
 import type {
   AttachOutcome,
-  CreateOnceOutcome,
+  CreateOptions,
   CreateOutcome,
-  CreateWithinOutcome,
   ElevateOutcome,
   EndAllOutcome,
   EndingHolder,
@@ -84,13 +83,25 @@ export class ModelStore {
   /** When the newest session was created, even if it has ended. */
   #newest = storeMs(0);
 
-  create(
-    session: NewSession,
-    childNonce: string,
-    cap: number,
-    replaces?: SessionId,
-    newDevice = this.#isNewDevice(session),
-  ): CreateOutcome {
+  create(session: NewSession, childNonce: string, options: CreateOptions): CreateOutcome {
+    const { limit, claimMs } = options;
+    const { sid } = session;
+    const found = claimMs === undefined ? undefined : this.#live(sid);
+    if (found !== undefined) {
+      const nothing = { evicted: [], replaced: false, newDevice: false };
+      return { ok: true, isNew: false, session: found.session, rotation: found.state, ...nothing };
+    }
+    if (claimMs !== undefined && this.now < (this.#claims.get(sid) ?? 0)) return { ok: false, reason: "ended" };
+    const newDevice = claimMs === undefined && this.#isNewDevice(session);
+    const ended = limit === undefined ? [] : this.#applyLimit(limit, session, options.replaces);
+    if (!Array.isArray(ended)) return ended;
+    if (claimMs !== undefined) this.#claims.set(sid, later(this.now, claimMs));
+    const { evicted, ...created } = this.#create(session, childNonce, options, newDevice);
+    const rotation = firstState(childNonce);
+    return { ok: true, isNew: true, rotation, ...created, evicted: [...ended, ...evicted] };
+  }
+
+  #create(session: NewSession, childNonce: string, { cap, replaces }: CreateOptions, newDevice: boolean) {
     const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
     const actors = new Map<SessionId, string>();
     const end = (sid: SessionId, actor: string | undefined) => actor !== undefined && actors.set(sid, actor);
@@ -123,14 +134,12 @@ export class ModelStore {
     return { session: created, evicted, replaced, newDevice, ...(actors.size > 0 && { actors }) };
   }
 
-  createWithin(
+  /** Ends the sessions that the limit does not allow beside a new one. Returns them, or that the limit refuses the new one. */
+  #applyLimit(
     { scope, maxSessions, whenExceeded }: SessionLimit,
     session: NewSession,
-    childNonce: string,
-    cap: number,
-    replaces?: SessionId,
-    newDevice = this.#isNewDevice(session),
-  ): CreateWithinOutcome {
+    replaces: SessionId | undefined,
+  ): SessionId[] | Extract<CreateOutcome, { readonly ok: false }> {
     const isCounted = (sid: SessionId) => {
       const found = this.#live(sid)?.session;
       if (found === undefined || found.subject !== session.subject || found.actor) return false;
@@ -141,8 +150,8 @@ export class ModelStore {
     };
     const counted = () => this.#ofSubject(session.subject).filter(isCounted);
     const ended: SessionId[] = [];
-    const takesPlace = replaces !== undefined && isCounted(replaces);
-    if (!takesPlace && whenExceeded === "refuse" && counted().length >= maxSessions) {
+    if (replaces !== undefined && isCounted(replaces)) return ended;
+    if (whenExceeded === "refuse" && counted().length >= maxSessions) {
       const oldest = counted().slice(0, 64);
       const live = oldest.flatMap((sid) => this.#live(sid)?.session ?? []);
       return {
@@ -151,33 +160,10 @@ export class ModelStore {
         live: live.toSorted((a, b) => a.lastRefreshedAt - b.lastRefreshedAt).slice(0, 10),
       };
     }
-    while (!takesPlace && counted().length >= maxSessions) {
+    while (counted().length >= maxSessions) {
       ended.push(this.#endLeastUsed(counted().slice(0, whenExceeded === "end_oldest" ? 1 : 64)).sid);
     }
-    const { evicted, ...created } = this.create(session, childNonce, cap, replaces, newDevice);
-    return { ok: true, ...created, evicted: [...ended, ...evicted] };
-  }
-
-  createOnce(
-    claimMs: number,
-    limit: SessionLimit | undefined,
-    session: NewSession,
-    childNonce: string,
-    cap: number,
-  ): CreateOnceOutcome {
-    const { sid } = session;
-    const found = this.#live(sid);
-    if (found !== undefined) {
-      return { ok: true, isNew: false, session: found.session, rotation: found.state, evicted: [] };
-    }
-    if (this.now < (this.#claims.get(sid) ?? 0)) return { ok: false, reason: "ended" };
-    const created = limit
-      ? this.createWithin(limit, session, childNonce, cap, undefined, false)
-      : { ok: true as const, ...this.create(session, childNonce, cap, undefined, false) };
-    if (!created.ok) return created;
-    this.#claims.set(sid, later(this.now, claimMs));
-    const { session: stored, evicted } = created;
-    return { ok: true, isNew: true, session: stored, rotation: firstState(childNonce), evicted };
+    return ended;
   }
 
   rotate(

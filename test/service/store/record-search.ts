@@ -198,7 +198,7 @@ const STEPS: Readonly<Record<string, Step>> = {
   logOutByCookie: (deps, known, requester) => logoutByCookie(deps, [oldToken(known)], requester),
 };
 
-const MUTATING = new Set(["create", "createWithin", "end", "endOwned", "endAll", "revokeAll", "rotate"]);
+const MUTATING = new Set(["create", "end", "endOwned", "endAll", "revokeAll", "rotate"]);
 
 /** Returns a store whose first step is interrupted. */
 function cutShort(store: SessionStore, cut: Cut): SessionStore {
@@ -266,15 +266,9 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
   const seen: SessionStore = new Proxy(store, {
     get(target, name: keyof SessionStore) {
       const verb = (target[name] as (...given: unknown[]) => unknown).bind(target);
-      if (name === "create") {
-        return (...given: Parameters<SessionStore["create"]>) => {
-          created.add(given[0].sid);
-          return verb(...given);
-        };
-      }
-      if (name !== "createWithin") return verb;
-      return (...given: Parameters<SessionStore["createWithin"]>) => {
-        created.add(given[1].sid);
+      if (name !== "create") return verb;
+      return (...given: Parameters<SessionStore["create"]>) => {
+        created.add(given[0].sid);
         return verb(...given);
       };
     },
@@ -286,7 +280,7 @@ async function search(backend: Backend, draw: () => number): Promise<void> {
       const [a, b, other] = [newSession(user), newSession(user), newSession(stranger)];
       for (const session of [a, b, other]) {
         const first = nonce();
-        await store.create(session, first, 9);
+        await store.create(session, first, { cap: 9 });
         const rotated = await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce());
         if (rotated.ok) tokens.push({ sid: session.sid, ...rotated.child });
         sessions.push(session.sid);

@@ -5,6 +5,7 @@ import type { SessionStore } from "../../../src/service/session/ports.ts";
 import { type StoreMs, storeMs, toWallClock } from "../../../src/service/session/time.ts";
 import {
   ABSOLUTE,
+  expectCreated,
   IDLE,
   MARKER_LIFE,
   newSession,
@@ -44,7 +45,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
     async function login(more = {}) {
       const first = nonce();
       const session = newSession(subject(), more);
-      await store.create(session, first, 10);
+      await store.create(session, first, { cap: 10 });
       return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
     }
     const shown = (sid: SessionId, time: StoreMs) => toWallClock(time, store.shiftMs({ sid }));
@@ -113,7 +114,7 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
     test("pages of a list go on where they were", async () => {
       const user = subject();
       for (let at = 0; at < 4; at++) {
-        await store.create(newSession(user), nonce(), 10);
+        await store.create(newSession(user), nonce(), { cap: 10 });
         await backend.advance(SECOND);
       }
       const { sessions, next } = await store.list(user, 2, undefined);
@@ -128,7 +129,8 @@ export function clockStepContract(name: string, start: () => Promise<SteppingBac
         // Returns whether a verifier that follows the feed would consider a session as ended.
         const ended = async (by: SessionStore, { createdAt }: Session) =>
           createdAt <= (await by.revocations(undefined)).revokedUntil;
-        const create = async () => (await store.create(newSession(subject()), nonce(), 10)).session;
+        const create = async () =>
+          expectCreated(await store.create(newSession(subject()), nonce(), { cap: 10 })).session;
         const early = await create();
         await backend.step(ms);
         await backend.advance(SECOND);

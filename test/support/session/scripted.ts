@@ -42,6 +42,12 @@ export function sessionOf(more: Partial<Session> = {}): Session {
   };
 }
 
+/** Returns what the store returns for a new session. */
+export function createdOf(session: Session) {
+  const nothing = { evicted: [], replaced: false, newDevice: false };
+  return { ok: true as const, isNew: true, session, rotation: firstState(FRESH_NONCE), ...nothing };
+}
+
 export const tokenOf = (sid: SessionId = SID, more: Partial<RefreshToken> = {}): RefreshToken => ({
   sid,
   generation: 3,

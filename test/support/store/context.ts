@@ -45,7 +45,7 @@ function contextOf(backend: Backend, store: StoreWithSignals): Context {
     async login(user, more = {}) {
       const first = nonce();
       const session = newSession(user, more);
-      await store.create(session, first, CAP);
+      await store.create(session, first, { cap: CAP });
       return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
     },
     async refresh(sid, token) {

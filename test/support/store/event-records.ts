@@ -32,7 +32,7 @@ export async function loginWith(
   origin?: Origin,
 ): Promise<Login> {
   const [session, first] = [newSession(user, more), nonce()];
-  await store.create(session, first, 1_000, undefined, origin);
+  await store.create(session, first, { cap: 1_000, origin });
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 

@@ -34,7 +34,7 @@ export async function open(url: string, more: Partial<RedisStoreOptions> = {}): 
 export async function login(store: SessionStore): Promise<{ sid: SessionId; first: PresentedToken }> {
   const first = nonce();
   const session = newSession(subject());
-  await store.create(session, first, 10);
+  await store.create(session, first, { cap: 10 });
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
@@ -49,7 +49,7 @@ export async function expectUnavailable(store: SessionStore): Promise<void> {
   const user = subject();
   const sid = sidOf(user);
   const verbs: (() => Promise<unknown>)[] = [
-    () => store.create(newSession(user), nonce(), 10),
+    () => store.create(newSession(user), nonce(), { cap: 10 }),
     () => store.rotate(sid, { generation: 1, nonce: nonce(), issuedAt: storeMs(0) }, nonce()),
     () => store.find(sid),
     () => store.list(user, 10, undefined),

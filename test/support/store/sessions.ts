@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { expect } from "vitest";
 import type { NewSession, SessionId } from "../../../src/service/session/model.ts";
-import type { RotateOutcome } from "../../../src/service/session/ports.ts";
+import type { CreateOutcome, RotateOutcome } from "../../../src/service/session/ports.ts";
 import { wallMs } from "../../../src/service/session/time.ts";
 
 export const SECOND = 1000;
@@ -105,4 +105,10 @@ export function endedAll(...ended: SessionId[]) {
 /** Returns the outcome of a presented token in one word. */
 export function outcomeOf(rotated: RotateOutcome): string {
   return rotated.ok ? rotated.outcome : rotated.reason;
+}
+
+/** Returns the outcome of a creation that nothing refuses. */
+export function expectCreated(outcome: CreateOutcome) {
+  if (!outcome.ok) throw new Error(`the creation was refused: ${outcome.reason}`);
+  return outcome;
 }

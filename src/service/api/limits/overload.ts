@@ -38,8 +38,6 @@ export function createOverloadControl(
  */
 const VERBS: Readonly<Record<keyof SessionStore, "ordinary" | "ending" | "free" | "local">> = {
   create: "ordinary",
-  createWithin: "ordinary",
-  createOnce: "ordinary",
   rotate: "ordinary",
   find: "ordinary",
   list: "ordinary",

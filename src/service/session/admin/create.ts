@@ -2,15 +2,7 @@ import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { NewSession, Session, SessionId } from "../model.ts";
-import type {
-  AccessToken,
-  AccessTokens,
-  CreateOutcome,
-  Random,
-  RateLimit,
-  RefreshTokens,
-  SessionStore,
-} from "../ports.ts";
+import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
 import { maxAgeOf } from "../rotation/refresh.ts";
 import type { SessionLimit } from "./limit.ts";
 
@@ -21,7 +13,7 @@ export type CreateLimit = {
 };
 
 type Deps = CreateLimit & {
-  readonly store: Pick<SessionStore, "create" | "createWithin">;
+  readonly store: Pick<SessionStore, "create">;
   readonly refreshTokens: RefreshTokens;
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Random;
@@ -60,17 +52,15 @@ export async function create(
   const { actor } = wanted;
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
-  const given = [
-    { ...wanted, sid },
-    nonce,
-    actor === undefined ? deps.maxSessionsPerSubject : MAX_ACTOR_SESSIONS,
-    replaces,
-    originOf(requester),
-  ] satisfies Parameters<SessionStore["create"]>;
-  const result = await withinLimit(deps, wanted, requester, () => createIn(deps.store, limit, given));
-  if ("reason" in result) {
-    if (result.reason === "session_limit") recordRefusal(deps, wanted, result.limit, requester);
-    return result;
+  const cap = actor === undefined ? deps.maxSessionsPerSubject : MAX_ACTOR_SESSIONS;
+  const result = await withinLimit(deps, wanted, requester, () =>
+    deps.store.create({ ...wanted, sid }, nonce, { cap, limit, replaces, origin: originOf(requester) }),
+  );
+  if (!result.ok) {
+    if (result.reason === "rate_limited") return result;
+    if (result.reason === "ended" || limit === undefined) throw new TypeError(`a creation is ${result.reason} unasked`);
+    recordRefusal(deps, wanted, limit, requester);
+    return { ok: false, reason: "session_limit", limit, live: result.live };
   }
   const { session, evicted, replaced, newDevice, actors } = result;
   const { subject } = session;
@@ -89,16 +79,6 @@ export async function create(
     refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),
     maxAge: maxAgeOf(session, now),
   };
-}
-
-async function createIn(
-  store: Deps["store"],
-  limit: SessionLimit | undefined,
-  given: Parameters<SessionStore["create"]>,
-): Promise<CreateOutcome | SessionRefused> {
-  if (limit === undefined) return store.create(...given);
-  const outcome = await store.createWithin(limit, ...given);
-  return outcome.ok ? outcome : { ok: false, reason: "session_limit", limit, live: outcome.live };
 }
 
 /** Records a session that a limit refused. The attempt does not count. */

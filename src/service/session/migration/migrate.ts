@@ -25,7 +25,7 @@ const CLAIM_MS = 400 * 86_400_000;
 const MIGRATION = "migration";
 
 export type MigrateDeps = CreateLimit & {
-  readonly store: Pick<SessionStore, "createOnce" | "now">;
+  readonly store: Pick<SessionStore, "create" | "now">;
   readonly refreshTokens: Pick<RefreshTokens, "mint">;
   readonly accessTokens: Pick<AccessTokens, "issue">;
   readonly random: Pick<Random, "nonce">;
@@ -74,14 +74,12 @@ export async function migrate(
   const { subject } = wanted;
   const sid = deps.sessionIdOf(subject, id);
   const result = await withinLimit(deps, { subject }, requester, () =>
-    store.createOnce(
-      CLAIM_MS,
+    store.create({ ...wanted, sid }, deps.random.nonce(), {
+      cap: maxSessionsPerSubject,
       limit,
-      { ...wanted, sid },
-      deps.random.nonce(),
-      maxSessionsPerSubject,
-      originOf(requester),
-    ),
+      origin: originOf(requester),
+      claimMs: CLAIM_MS,
+    }),
   );
   if (!result.ok) {
     if (result.reason !== "refused") return result;

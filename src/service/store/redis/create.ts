@@ -1,8 +1,6 @@
 /** Creates a session in one run of a script. A subject with many sessions takes several runs, because each run does limited work. */
-import type { SessionLimit } from "../../session/admin/limit.ts";
 import { loginsOf, type SessionId } from "../../session/model.ts";
-import type { CreateOnceOutcome, CreateWithinOutcome, EndOwnedOutcome, SessionStore } from "../../session/ports.ts";
-import type { RotationState } from "../../session/rotation/rotation.ts";
+import type { CreateOutcome, EndOwnedOutcome, SessionStore } from "../../session/ports.ts";
 import { noteOf } from "../event-text.ts";
 import type { ArgumentsOf } from "./arguments.ts";
 import type { Link } from "./link.ts";
@@ -11,13 +9,6 @@ import { decodeRotation, decodeSession, encodeBody, nonceWords, versionOf } from
 import type { Acknowledge } from "./replicas.ts";
 import { buffers, endedSessions, listed, text } from "./replies.ts";
 import { nameOf } from "./upstream.ts";
-
-type ClaimedOutcome =
-  | (Extract<CreateWithinOutcome, { readonly ok: true }> & {
-      readonly rotation: RotationState;
-      readonly isExisting: boolean;
-    })
-  | Extract<CreateOnceOutcome, { readonly ok: false }>;
 
 /** What lua/create.lua returns in place of a replaced session if an earlier run has created this one. */
 const EXISTING = "existing";
@@ -31,65 +22,41 @@ export function createCreation(
   acknowledge: Acknowledge,
   markerLifeMs: number,
   endOwned: SessionStore["endOwned"],
-): Pick<SessionStore, "create" | "createWithin" | "createOnce"> {
-  const createClaimed = async (
-    claimMs: number | "",
-    limit: SessionLimit | undefined,
-    ...[session, childNonce, cap, replaces, origin]: Parameters<SessionStore["create"]>
-  ): Promise<ClaimedOutcome> => {
-    const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
-    const tag = tagOfSession(sid);
-    if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-    // A session to replace in another partition has another subject, and a separate script ends it before the creation. If the creation
-    // then fails, there is one session too few, which is better than one too many. With a limit that may refuse, the order is reversed.
-    const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
-    const endElsewhere = async () => (elsewhere ? endOwned(replaces, replaces, "replaced", origin) : undefined);
-    const mayRefuse = limit?.whenExceeded === "refuse";
-    const endedBefore = mayRefuse ? undefined : await endElsewhere();
-    const old = elsewhere ? "" : (replaces ?? "");
-    const limitText = limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`;
-    const logins = session.upstream === undefined ? "" : loginsOf(session.upstream).map(nameOf).join("");
-    const [child1, child2] = nonceWords(childNonce);
-    const steps = await runInSteps(link, tag, subject, (progress) => [
-      ...([sid, subject, child1, child2, idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap] as const),
-      ...([markerLifeMs, old, versionOf(session), noteOf(origin), noteOf(origin, session)] as const),
-      ...([limitText, claimMs, logins, progress] as const),
-    ]);
-    if (!steps.ok) return steps;
-    const { record, isExisting, replaced, newDevice, ended } = steps;
-    // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
-    // session has ended in the meantime, the key of its marker.
-    await acknowledge(tag, [`s${sid}`, `m${sid}`]);
-    const endedElsewhere = mayRefuse ? await endElsewhere() : endedBefore;
-    return {
-      ok: true,
-      session: decodeSession(sid, record, 0),
-      isExisting,
-      ...endedFor(replaces, endedElsewhere, replaced, ended),
-      newDevice,
-      rotation: decodeRotation(record, 0),
-    };
-  };
-  const createWithin = async (limit: SessionLimit | undefined, ...given: Parameters<SessionStore["create"]>) => {
-    const created = await createClaimed("", limit, ...given);
-    if (!created.ok && created.reason === "ended") throw new TypeError("the create script found a claim unasked");
-    if (!created.ok) return created;
-    const { rotation, isExisting, ...outcome } = created;
-    return outcome;
-  };
+): Pick<SessionStore, "create"> {
   return {
-    createWithin,
-    async createOnce(claimMs, limit, session, childNonce, cap, origin) {
-      const created = await createClaimed(claimMs, limit, session, childNonce, cap, undefined, origin);
-      if (!created.ok) return created;
-      const { isExisting, replaced, newDevice, ...outcome } = created;
-      return { ...outcome, isNew: !isExisting };
-    },
-    async create(...given) {
-      const created = await createWithin(undefined, ...given);
-      if (!created.ok) throw new TypeError("the create script refused a session without a limit");
-      const { ok, ...outcome } = created;
-      return outcome;
+    async create(session, childNonce, { cap, limit, replaces, origin, claimMs }) {
+      const { sid, subject, idleTimeoutMs, absoluteLifetimeMs } = session;
+      const tag = tagOfSession(sid);
+      if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
+      // A session to replace in another partition has another subject, and a separate script ends it before the creation. If the creation
+      // then fails, there is one session too few, which is better than one too many. With a limit that may refuse, the order is reversed.
+      const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag;
+      const endElsewhere = async () => (elsewhere ? endOwned(replaces, replaces, "replaced", origin) : undefined);
+      const mayRefuse = limit?.whenExceeded === "refuse";
+      const endedBefore = mayRefuse ? undefined : await endElsewhere();
+      const old = elsewhere ? "" : (replaces ?? "");
+      const limitText = limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`;
+      const logins = session.upstream === undefined ? "" : loginsOf(session.upstream).map(nameOf).join("");
+      const [child1, child2] = nonceWords(childNonce);
+      const steps = await runInSteps(link, tag, subject, (progress) => [
+        ...([sid, subject, child1, child2, idleTimeoutMs, absoluteLifetimeMs, encodeBody(session), cap] as const),
+        ...([markerLifeMs, old, versionOf(session), noteOf(origin), noteOf(origin, session)] as const),
+        ...([limitText, claimMs ?? "", logins, progress] as const),
+      ]);
+      if (!steps.ok) return steps;
+      const { isNew, record, replaced, newDevice, ended } = steps;
+      // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
+      // session has ended in the meantime, the key of its marker.
+      await acknowledge(tag, [`s${sid}`, `m${sid}`]);
+      const endedElsewhere = mayRefuse ? await endElsewhere() : endedBefore;
+      return {
+        ok: true,
+        isNew,
+        session: decodeSession(sid, record, 0),
+        rotation: decodeRotation(record, 0),
+        ...endedFor(replaces, endedElsewhere, replaced, ended),
+        newDevice,
+      };
     },
   };
 }
@@ -116,15 +83,14 @@ type CreateSteps =
   | {
       readonly ok: true;
       readonly record: Buffer;
-      /** Whether an earlier call has created the session. Only a call with a claim learns it. */
-      readonly isExisting: boolean;
+      readonly isNew: boolean;
       readonly newDevice: boolean;
       /** The session to replace, if it has ended. */
       readonly replaced: Buffer | undefined;
       /** The ids of the sessions that a limit has ended, each followed by its actor. */
       readonly ended: readonly Buffer[];
     }
-  | Extract<CreateOnceOutcome, { readonly ok: false }>;
+  | Extract<CreateOutcome, { readonly ok: false }>;
 
 /** Runs lua/create.lua until it has created the session, or has found that it may not. */
 async function runInSteps(
@@ -145,20 +111,20 @@ async function runInSteps(
       progress = rest[0] ?? "";
       continue;
     }
-    const [replaced = EMPTY, isNew = EMPTY, ...endedNow] = rest;
+    const [replaced = EMPTY, device = EMPTY, ...endedNow] = rest;
     // A run that ends sessions may end the only one of the same device, so what the first of them has found counts.
-    if (endedNow.length > 0) newDevice ??= isNew.length > 0;
+    if (endedNow.length > 0) newDevice ??= device.length > 0;
     ended.push(...endedNow);
     if (result === "sweep") await sweep(link, tag, subject);
     else if (result === "again") progress = "";
     else {
-      const isExisting = text(replaced) === EXISTING;
+      const isNew = text(replaced) !== EXISTING;
       return {
         ok: true,
+        isNew,
         record: first,
-        isExisting,
-        replaced: isExisting || replaced.length === 0 ? undefined : replaced,
-        newDevice: newDevice ?? isNew.length > 0,
+        replaced: isNew && replaced.length > 0 ? replaced : undefined,
+        newDevice: newDevice ?? device.length > 0,
         ended,
       };
     }

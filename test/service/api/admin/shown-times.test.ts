@@ -17,7 +17,7 @@ import type { AuditEvent } from "../../../../src/service/session/audit.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
-import { newSession, nonce } from "../../../support/store/sessions.ts";
+import { expectCreated, newSession, nonce } from "../../../support/store/sessions.ts";
 
 const HOUR_MS = 3_600_000;
 const directory = mkdtempSync(join(tmpdir(), "shown-"));
@@ -57,7 +57,7 @@ async function listed(filter: MessageInitShape<typeof ListSessionsRequestSchema>
 
 test("sessions, filters and the end of all are by the wall clock; tokens are matched by the store's time", async () => {
   const session = newSession("alice");
-  const created = await store.create(session, nonce(), 10);
+  const created = expectCreated(await store.create(session, nonce(), { cap: 10 }));
   step = HOUR_MS;
   steady += 1_000;
   await store.find(session.sid); // The store notices the changed clock at its next call.

@@ -51,7 +51,7 @@ test("what is read right after a stall of a quarter of R is refused, and what is
   holdUp(REUSE_INTERVAL_MS / 4 + TURN_MS);
   await expect(rotate()).rejects.toThrow(/was stalled/);
   // A login is served however long it waited, because it uses no refresh token.
-  expect(await store.create(newSession(subject()), nonce(), 10)).toMatchObject({ evicted: [] });
+  expect(await store.create(newSession(subject()), nonce(), { cap: 10 })).toMatchObject({ evicted: [] });
   await nextTurn();
   expect(await rotate()).toEqual(UNKNOWN);
 });

@@ -9,6 +9,7 @@ import { CAP, type Context } from "../../../support/store/context.ts";
 import { dueOf, takeDue } from "../../../support/store/event-records.ts";
 import {
   elsewhere,
+  expectCreated,
   IDLE,
   newSession,
   nonce,
@@ -32,7 +33,7 @@ export function actorsContract(context: () => Context): void {
   /** Creates a session of a subject that an actor uses. */
   async function impersonate(user: string, actor: Actor, more: Partial<NewSession> = {}, cap = CAP) {
     const session = newSession(user, { ...more, actor });
-    await context().store.create(session, nonce(), cap, undefined, ORIGIN);
+    await context().store.create(session, nonce(), { cap, origin: ORIGIN });
     return session.sid;
   }
 
@@ -41,7 +42,7 @@ export function actorsContract(context: () => Context): void {
     const { store } = context();
     const whose: Actor = { subject: actor, sessionId: own, endsWithSession: true };
     const { sid, ...session } = newSession(user, { actor: whose, idleTimeoutMs: 2 * IDLE });
-    await store.create({ ...session, sid }, nonce(), 1_000);
+    await store.create({ ...session, sid }, nonce(), { cap: 1_000 });
     expect(await store.attach(sid, own, 2 * IDLE)).toEqual({ ok: true });
     return { sid, user };
   }
@@ -113,13 +114,15 @@ export function actorsContract(context: () => Context): void {
       actors: actors(one, two),
     });
     const replaced = await make();
-    expect(await store.create(newSession(user), nonce(), CAP, replaced, ORIGIN)).toMatchObject({
+    expect(
+      await store.create(newSession(user), nonce(), { cap: CAP, replaces: replaced, origin: ORIGIN }),
+    ).toMatchObject({
       replaced: true,
       actors: actors(replaced),
     });
     const stolen = newSession(user, { actor: { subject: "support" } });
     const forged = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
-    await store.create(stolen, forged.nonce, CAP, undefined, ORIGIN);
+    await store.create(stolen, forged.nonce, { cap: CAP, origin: ORIGIN });
     expect(await store.rotate(stolen.sid, forged, nonce())).toMatchObject({ ok: true });
     await backend.advance(3 * REUSE_INTERVAL);
     expect(await store.rotate(stolen.sid, { ...forged, nonce: nonce() }, nonce())).toEqual({
@@ -155,9 +158,11 @@ export function actorsContract(context: () => Context): void {
     const one = await impersonate(user, { subject: "support" }, {}, 2);
     const two = await impersonate(user, { subject: "support" }, {}, 2);
     for (const sid of [first.sid, second.sid, one, two]) expect(await isLive(sid)).toBe(true);
-    const evicted = await store.create(newSession(user), nonce(), 2);
+    const evicted = expectCreated(await store.create(newSession(user), nonce(), { cap: 2 }));
     expect(evicted.evicted).toEqual([first.sid]);
-    const acting = await store.create(newSession(user, { actor: { subject: "support" } }), nonce(), 2);
+    const acting = expectCreated(
+      await store.create(newSession(user, { actor: { subject: "support" } }), nonce(), { cap: 2 }),
+    );
     expect([acting.evicted, acting.actors]).toEqual([[one], new Map([[one, "support"]])]);
     for (const sid of [second.sid, two]) expect(await isLive(sid)).toBe(true);
   });
@@ -192,10 +197,11 @@ export function actorsContract(context: () => Context): void {
       end: (store, own) => store.end(own, "logout", ORIGIN),
       endOwned: (store, own) => store.endOwned(own, own, "revoked_by_owner", ORIGIN),
       endAll: (store, _, actor) => store.endAll(actor, "revoked_subject"),
-      "a session that replaces it": (store, own, actor) => store.create(newSession(actor), nonce(), CAP, own),
+      "a session that replaces it": (store, own, actor) =>
+        store.create(newSession(actor), nonce(), { cap: CAP, replaces: own }),
       "a session of another subject that replaces it": (store, own) =>
-        store.create(newSession(subject()), nonce(), CAP, own),
-      "the limit of sessions": (store, _, actor) => store.create(newSession(actor), nonce(), 1),
+        store.create(newSession(subject()), nonce(), { cap: CAP, replaces: own }),
+      "the limit of sessions": (store, _, actor) => store.create(newSession(actor), nonce(), { cap: 1 }),
       "revokeAll, of sessions created before": async (store) => {
         const { backend } = context();
         await store.revokeAll(backend.now());

@@ -11,10 +11,10 @@ const CLAIM = 10 * ABSOLUTE;
 const ENDED = { ok: false, reason: "ended" };
 
 const createOnce = (store: SessionStore, session: NewSession, childNonce: string, cap = CAP, limit?: SessionLimit) =>
-  store.createOnce(CLAIM, limit, session, childNonce, cap);
+  store.create(session, childNonce, { cap, limit, claimMs: CLAIM });
 
 export function createOnceContract(context: () => Context): void {
-  describe("createOnce", () => {
+  describe("create with a claim", () => {
     test("creates a session as create does", async () => {
       const { store } = context();
       const session = newSession(subject(), { claims: '{"role":"editor"}' });
@@ -33,6 +33,7 @@ export function createOnceContract(context: () => Context): void {
       await createOnce(store, session, first, 2);
       const again = await createOnce(store, { ...session, claims: '{"role":"admin"}' }, nonce(), 1);
       expect(again).toMatchObject({ ok: true, isNew: false, session, rotation: firstState(first), evicted: [] });
+      expect(again).toMatchObject({ replaced: false, newDevice: false });
       expect(await store.find(before.sid)).toMatchObject({ ok: true });
     });
 
@@ -115,7 +116,7 @@ export function createOnceContract(context: () => Context): void {
     test("a session that was created otherwise claims nothing", async () => {
       const { store } = context();
       const session = newSession(subject());
-      await store.create(session, nonce(), CAP);
+      await store.create(session, nonce(), { cap: CAP });
       await store.end(session.sid, "logout");
       expect(await createOnce(store, session, nonce())).toMatchObject({ ok: true, isNew: true });
       // The mark of the former session with this id does not keep the new one from being ended.

@@ -6,6 +6,7 @@ import { CAP, type Context } from "../../../support/store/context.ts";
 import {
   ABSOLUTE,
   elsewhere,
+  expectCreated,
   fullSession,
   IDLE,
   neighbour,
@@ -29,8 +30,11 @@ export function createContract(context: () => Context): void {
         idleExpiresAt: backend.now() + IDLE,
         absoluteExpiresAt: backend.now() + ABSOLUTE,
       };
-      expect(await store.create(session, first, CAP)).toEqual({
+      expect(await store.create(session, first, { cap: CAP })).toEqual({
+        ok: true,
+        isNew: true,
         session: created,
+        rotation: firstState(first),
         evicted: [],
         replaced: false,
         newDevice: false,
@@ -46,7 +50,7 @@ export function createContract(context: () => Context): void {
     test("the idle expiry is never later than the absolute one", async () => {
       const { store } = context();
       const session = newSession(subject(), { idleTimeoutMs: 2 * ABSOLUTE });
-      const { session: created } = await store.create(session, nonce(), CAP);
+      const { session: created } = expectCreated(await store.create(session, nonce(), { cap: CAP }));
       expect(created.idleExpiresAt).toBe(created.absoluteExpiresAt);
     });
 
@@ -54,26 +58,28 @@ export function createContract(context: () => Context): void {
       const { store, refresh } = context();
       const session = newSession(subject());
       const first = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
-      await store.create(session, first.nonce, CAP);
+      await store.create(session, first.nonce, { cap: CAP });
       const { session: used } = await refresh(session.sid, first);
       const found = await store.find(session.sid);
-      expect(await store.create(session, first.nonce, CAP)).toMatchObject({ session: used, evicted: [] });
+      expect(await store.create(session, first.nonce, { cap: CAP })).toMatchObject({ session: used, evicted: [] });
       expect(await store.find(session.sid)).toEqual(found);
     });
 
     test("an id may be used again in the moment in which its session has expired", async () => {
       const { backend, store } = context();
       const session = newSession(subject(), { idleTimeoutMs: SECOND });
-      await store.create(session, nonce(), CAP);
+      await store.create(session, nonce(), { cap: CAP });
       await backend.advance(SECOND);
-      expect(await store.create(session, nonce(), CAP)).toMatchObject({ session: { createdAt: backend.now() } });
+      expect(await store.create(session, nonce(), { cap: CAP })).toMatchObject({
+        session: { createdAt: backend.now() },
+      });
       expect(await store.find(session.sid)).toMatchObject({ ok: true });
     });
 
     test("every field that a session can have comes back as it went in", async () => {
       const { store } = context();
       const session = fullSession(subject());
-      await store.create(session, nonce(), CAP);
+      await store.create(session, nonce(), { cap: CAP });
       expect(await store.find(session.sid)).toMatchObject({ ok: true, session });
       expect((await store.list(session.subject, 10, undefined)).sessions).toMatchObject([session]);
     });
@@ -87,7 +93,7 @@ export function createContract(context: () => Context): void {
         claims: JSON.stringify({ text: '𝄞"\\'.repeat(1000) }),
         client: { userAgent: "x".repeat(1024), ipAddress: "2001:db8::1", displayName: "é".repeat(127) },
       });
-      await store.create(session, nonce(), CAP);
+      await store.create(session, nonce(), { cap: CAP });
       const found = await store.find(session.sid);
       expect(found).toMatchObject({ ok: true, session });
       expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
@@ -97,7 +103,7 @@ export function createContract(context: () => Context): void {
       const { store } = context();
       const user = subject();
       const session = newSession(user, { audience: ["https://a.example", "urn:b, c", "d"] });
-      await store.create(session, nonce(), CAP);
+      await store.create(session, nonce(), { cap: CAP });
       expect(await store.find(session.sid)).toMatchObject({ ok: true, session });
       expect((await store.list(user, 10, undefined)).sessions).toMatchObject([session]);
     });
@@ -115,7 +121,7 @@ export function createContract(context: () => Context): void {
       ];
       for (const session of sessions) {
         const first = nonce();
-        await store.create(session, first, CAP);
+        await store.create(session, first, { cap: CAP });
         const found = await store.find(session.sid);
         expect(found).toMatchObject({ ok: true, session });
         expect(found.ok && "persistent" in found.session).toBe("persistent" in session);
@@ -136,8 +142,8 @@ export function createContract(context: () => Context): void {
       const user = subject();
       const session = newSession(user);
       const first = nonce();
-      const once = await store.create(session, first, 1);
-      expect(await store.create(session, first, 1)).toEqual(once);
+      const once = expectCreated(await store.create(session, first, { cap: 1 }));
+      expect(await store.create(session, first, { cap: 1 })).toEqual(once);
       expect((await store.list(user, 10, undefined)).sessions).toHaveLength(1);
     });
 
@@ -146,7 +152,7 @@ export function createContract(context: () => Context): void {
       const user = subject();
       const [a, b, c] = [await login(user), await login(user), await login(user)];
       const d = newSession(user);
-      expect((await store.create(d, nonce(), 2)).evicted).toEqual([a.sid, b.sid]);
+      expect(expectCreated(await store.create(d, nonce(), { cap: 2 })).evicted).toEqual([a.sid, b.sid]);
       const { sessions } = await store.list(user, 10, undefined);
       expect(new Set(sessions.map(({ sid }) => sid))).toEqual(new Set([c.sid, d.sid]));
       expect(await store.find(a.sid)).toEqual({ ok: false, reason: "revoked" });
@@ -160,7 +166,7 @@ export function createContract(context: () => Context): void {
       const kept = await login(user);
       await login(user, { idleTimeoutMs: SECOND });
       await backend.advance(SECOND);
-      expect((await store.create(newSession(user), nonce(), 2)).evicted).toEqual([]);
+      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 2 })).evicted).toEqual([]);
       expect((await store.find(kept.sid)).ok).toBe(true);
     });
 
@@ -168,7 +174,7 @@ export function createContract(context: () => Context): void {
       const { store, login } = context();
       const user = subject();
       const before = await login(user);
-      expect((await store.create(newSession(user), nonce(), 1)).evicted).toEqual([before.sid]);
+      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 1 })).evicted).toEqual([before.sid]);
     });
   });
 
@@ -178,7 +184,10 @@ export function createContract(context: () => Context): void {
       const user = subject();
       const [old, other] = [await login(user), await login(user)];
       const wanted = newSession(user);
-      expect(await store.create(wanted, nonce(), CAP, old.sid)).toMatchObject({ replaced: true, evicted: [] });
+      expect(await store.create(wanted, nonce(), { cap: CAP, replaces: old.sid })).toMatchObject({
+        replaced: true,
+        evicted: [],
+      });
       expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await logged(old.sid)).toEqual(["replaced"]);
       const { sessions } = await store.list(user, 10, undefined);
@@ -189,7 +198,7 @@ export function createContract(context: () => Context): void {
       const { store, login } = context();
       const user = subject();
       const [kept, old] = [await login(user), await login(user)];
-      const result = await store.create(newSession(user), nonce(), 2, old.sid);
+      const result = expectCreated(await store.create(newSession(user), nonce(), { cap: 2, replaces: old.sid }));
       expect(result).toMatchObject({ replaced: true, evicted: [] });
       expect((await store.find(kept.sid)).ok).toBe(true);
     });
@@ -202,7 +211,7 @@ export function createContract(context: () => Context): void {
       const user = subject();
       const old = await login(other(user));
       const wanted = newSession(user);
-      expect(await store.create(wanted, nonce(), CAP, old.sid)).toMatchObject({ replaced: true });
+      expect(await store.create(wanted, nonce(), { cap: CAP, replaces: old.sid })).toMatchObject({ replaced: true });
       expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await logged(old.sid)).toEqual(["replaced"]);
       expect((await store.list(other(user), 10, undefined)).sessions).toEqual([]);
@@ -214,9 +223,13 @@ export function createContract(context: () => Context): void {
       const user = subject();
       const old = await login(user);
       await store.end(old.sid, "logout");
-      expect(await store.create(newSession(user), nonce(), CAP, old.sid)).toMatchObject({ replaced: false });
+      expect(await store.create(newSession(user), nonce(), { cap: CAP, replaces: old.sid })).toMatchObject({
+        replaced: false,
+      });
       expect(await logged(old.sid)).toEqual(["logout"]);
-      expect(await store.create(newSession(user), nonce(), CAP, sidOf(user))).toMatchObject({ replaced: false });
+      expect(await store.create(newSession(user), nonce(), { cap: CAP, replaces: sidOf(user) })).toMatchObject({
+        replaced: false,
+      });
     });
   });
 }

@@ -31,7 +31,7 @@ export function dueRecordsContract(context: () => Context): void {
     const [user, client] = [subject("ä\nb"), { userAgent: "u".repeat(300), ipAddress: "::1", displayName: "x" }];
     const [a, b] = [await loginWith(store, user), await loginWith(store, user)];
     const session = newSession(user, { client, clientId: "app" });
-    await store.create(session, nonce(), 1, a.sid, ORIGIN);
+    await store.create(session, nonce(), { cap: 1, replaces: a.sid, origin: ORIGIN });
     const time = backend.now();
     const shown = { clientId: "app", client: { ...client, userAgent: "u".repeat(200) } };
     const common = { time, subject: user, ...BY };
@@ -44,7 +44,7 @@ export function dueRecordsContract(context: () => Context): void {
     expect(found).toHaveLength(3);
     for (const event of expected)
       expect(found.find(({ event: { sid } }) => sid === event.sid)).toMatchObject({ event, ids: IDS });
-    await store.create(session, nonce(), 1, a.sid, ORIGIN); // This repeats an earlier call, as after a lost reply.
+    await store.create(session, nonce(), { cap: 1, replaces: a.sid, origin: ORIGIN }); // This repeats an earlier call, as after a lost reply.
     expect(await dueOf(store, a.sid, b.sid, session.sid)).toEqual(found);
   });
 
@@ -53,7 +53,7 @@ export function dueRecordsContract(context: () => Context): void {
     const other = subject();
     const { sid } = await loginWith(store, other);
     const created = newSession(subject());
-    await store.create(created, nonce(), 9, sid, ORIGIN);
+    await store.create(created, nonce(), { cap: 9, replaces: sid, origin: ORIGIN });
     const [ended] = await dueOf(store, sid);
     expect(ended?.event).toMatchObject({ type: "ended", sid, subject: other, reason: "replaced", ...BY });
     expect(await dueOf(store, created.sid)).toMatchObject([{ event: { type: "created" } }]);

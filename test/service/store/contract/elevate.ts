@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { firstState } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
-import { IDLE, newSession, nonce, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
+import { expectCreated, IDLE, newSession, nonce, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
 
 export function elevateContract(context: () => Context): void {
   describe("elevate", () => {
@@ -20,7 +20,7 @@ export function elevateContract(context: () => Context): void {
       });
       for (const session of [plain, authenticated]) {
         const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
-        const { session: created } = await store.create(session, token.nonce, CAP);
+        const { session: created } = expectCreated(await store.create(session, token.nonce, { cap: CAP }));
         expect(created).toMatchObject(session);
         await backend.advance(SECOND);
         expect(await store.elevate(session.sid, second)).toEqual({
@@ -43,7 +43,7 @@ export function elevateContract(context: () => Context): void {
     test("an earlier authentication is refused, and so is one of a session that is not live", async () => {
       const { store } = context();
       const session = newSession(subject(), { authentication: second });
-      await store.create(session, nonce(), CAP);
+      await store.create(session, nonce(), { cap: CAP });
       expect(await store.elevate(session.sid, first)).toEqual({ ok: false, reason: "outdated" });
       expect(await store.find(session.sid)).toMatchObject({ session });
       await store.end(session.sid, "logout");

@@ -62,7 +62,7 @@ export function endAllContract(context: () => Context): void {
       for (let at = 0; at < 300; at++) {
         const session = newSession(user);
         sids.push(session.sid);
-        await store.create(session, nonce(), 1000);
+        await store.create(session, nonce(), { cap: 1000 });
       }
       const outcome = await store.endAll(user, "revoked_subject");
       if (!outcome.ok) throw new Error(outcome.reason);

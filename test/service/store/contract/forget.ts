@@ -95,7 +95,7 @@ export function forgetContract(context: () => Context): void {
     await backend.advance(IDLE / 2);
     // A cap of the sessions that live makes room, first of those that have expired.
     const session = newSession(user, { upstream: { issuer: "https://login.example", subject: user } });
-    await store.create(session, nonce(), MANY / 4, undefined, ORIGIN);
+    await store.create(session, nonce(), { cap: MANY / 4, origin: ORIGIN });
     await store.endAll(user, REASON, by);
     for (let count = 0; count < 5; count++) {
       const { sid, first } = await login(user);
@@ -106,7 +106,7 @@ export function forgetContract(context: () => Context): void {
     }
     await loginWith(store, user, short, ORIGIN);
     await backend.advance(IDLE / 2);
-    await store.create(newSession(neighbour(user)), nonce(), 1, undefined, ORIGIN);
+    await store.create(newSession(neighbour(user)), nonce(), { cap: 1, origin: ORIGIN });
     await store.endAll(user, REASON, by);
     await store.forget(user);
     expect(await backend.placesOf(user)).toEqual([]);

@@ -6,6 +6,7 @@ import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { someKey, someProof } from "../../../support/store/device.ts";
 import {
+  expectCreated,
   fullSession,
   newSession,
   nonce,
@@ -56,7 +57,7 @@ export function lastSeenContract(context: () => Context): void {
         const session = newSession(subject(), { ...more });
         const wanted = { ...session, sid: newSession(session.subject).sid };
         const first = nonce();
-        const { session: created } = await store.create(wanted, first, CAP);
+        const { session: created } = expectCreated(await store.create(wanted, first, { cap: CAP }));
         const { sid } = created;
         await backend.advance(SECOND);
         const token = { generation: 1, nonce: first, issuedAt: storeMs(0) };
@@ -99,7 +100,7 @@ export function lastSeenContract(context: () => Context): void {
       const user = subject();
       const first = nonce();
       const wanted = newSession(user, { claims: '{"a":1}', persistent: false });
-      const { session: created } = await store.create(wanted, first, CAP);
+      const { session: created } = expectCreated(await store.create(wanted, first, { cap: CAP }));
       const { child } = await seen(created.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, LAPTOP);
       await backend.advance(REUSE_INTERVAL + 1);
       const { session } = await seen(created.sid, child, undefined);
@@ -113,7 +114,7 @@ export function lastSeenContract(context: () => Context): void {
       const [key, other] = [someProof(7), someProof(8)];
       const first = nonce();
       const bound = newSession(subject(), { dpopJkt: key.thumbprint });
-      await store.create(bound, first, CAP);
+      await store.create(bound, first, { cap: CAP });
       const token = { generation: 1, nonce: first, issuedAt: storeMs(0) };
       const present = (proof: typeof key | undefined, lastSeen: LastSeen) =>
         store.rotate(bound.sid, token, nonce(), presented(proof), lastSeen);

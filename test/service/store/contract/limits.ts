@@ -7,6 +7,7 @@ import type { PresentedToken } from "../../../../src/service/session/rotation/ro
 import { CAP, type Context, type Login } from "../../../support/store/context.ts";
 import {
   elsewhere,
+  expectCreated,
   neighbour,
   newSession,
   nonce,
@@ -19,7 +20,7 @@ const ENDING = "end_least_recently_used";
 
 export function limitsContract(context: () => Context): void {
   const within = (user: string, limit: SessionLimit, more: Partial<NewSession> = {}, replaces?: SessionId) =>
-    context().store.createWithin(limit, newSession(user, more), nonce(), CAP, replaces);
+    context().store.create(newSession(user, more), nonce(), { cap: CAP, limit, replaces });
   const liveOf = async (user: string, limit = 100) => {
     const { sessions } = await context().store.list(user, limit, undefined);
     return new Set(sessions.map(({ sid }) => sid));
@@ -43,10 +44,13 @@ export function limitsContract(context: () => Context): void {
       await backend.advance(SECOND);
       await refresh(a.sid, a.first);
       await refresh(c.sid, c.first);
-      expect((await store.create(newSession(user), nonce(), 3)).evicted).toEqual([b.sid]);
+      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 3 })).evicted).toEqual([b.sid]);
       await backend.advance(SECOND);
       await login(user);
-      expect((await store.create(newSession(user), nonce(), 2)).evicted.slice(0, 2)).toEqual([a.sid, c.sid]);
+      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 2 })).evicted.slice(0, 2)).toEqual([
+        a.sid,
+        c.sid,
+      ]);
     });
 
     test("compares the 64 oldest", async () => {
@@ -63,7 +67,7 @@ export function limitsContract(context: () => Context): void {
         await backend.advance(1);
       }
       // The two that were never refreshed are not among the 64 oldest, until the first has ended.
-      const { evicted } = await store.create(newSession(user), nonce(), 63);
+      const { evicted } = expectCreated(await store.create(newSession(user), nonce(), { cap: 63 }));
       expect(evicted).toEqual([0, 64, 65, 1].map((at) => created[at]?.sid));
     });
   });
@@ -141,7 +145,7 @@ export function limitsContract(context: () => Context): void {
       const [tv, a, b] = await logins(user, { kind: "tv" }, { kind: "browser" }, { kind: "browser" });
       const limit = { scope: "client_kind", maxSessions: 1, whenExceeded: ENDING } as const;
       const wanted = newSession(user, { kind: "tv" });
-      expect(await store.createWithin(limit, wanted, nonce(), 2)).toMatchObject({ evicted: [tv, a] });
+      expect(await store.create(wanted, nonce(), { cap: 2, limit })).toMatchObject({ evicted: [tv, a] });
       expect(await liveOf(user)).toEqual(new Set([b, wanted.sid]));
     });
 
@@ -173,8 +177,8 @@ export function limitsContract(context: () => Context): void {
       for (const whenExceeded of ["refuse", ENDING] as const) {
         const limit = { scope: "client_id", maxSessions: 1, whenExceeded } as const;
         const [session, first] = [newSession(user, { clientId: whenExceeded }), nonce()];
-        const once = await store.createWithin(limit, session, first, CAP);
-        expect(await store.createWithin(limit, session, first, CAP)).toEqual(once);
+        const once = await store.create(session, first, { cap: CAP, limit });
+        expect(await store.create(session, first, { cap: CAP, limit })).toEqual(once);
         expect(once).toMatchObject({ ok: true, session });
       }
     });
@@ -204,7 +208,9 @@ export function limitsContract(context: () => Context): void {
       const user = subject();
       const sids = await logins(user, ...times(12));
       const outcome = await within(user, { ...limit, maxSessions: 5 });
-      expect(outcome.ok ? [] : outcome.live.map(({ sid }) => sid)).toEqual(sids.slice(0, 10));
+      expect(outcome.ok || outcome.reason === "ended" ? [] : outcome.live.map(({ sid }) => sid)).toEqual(
+        sids.slice(0, 10),
+      );
     });
 
     test.each([
@@ -265,14 +271,14 @@ export function limitsContract(context: () => Context): void {
       const sids: SessionId[] = [];
       for (let at = 0; at < MANY; at++) {
         const session = newSession(user, at % 10 === 5 ? { clientId: "app", kind: "agent" } : {});
-        await store.create(session, nonce(), 1_000);
+        await store.create(session, nonce(), { cap: 1_000 });
         if (at % 10 === 5) sids.push(session.sid);
         if (at % 10 === 5) await backend.advance(1);
       }
       return sids;
     }
     const into = (user: string, limit: SessionLimit, more: Partial<NewSession> = {}, replaces?: SessionId) =>
-      context().store.createWithin(limit, newSession(user, more), nonce(), 1_000, replaces);
+      context().store.create(newSession(user, more), nonce(), { cap: 1_000, limit, replaces });
 
     test("the limit counts none that a logout has ended and not deleted yet", async () => {
       const user = subject();
@@ -288,7 +294,9 @@ export function limitsContract(context: () => Context): void {
       const more = { clientId: "app", kind: "agent" } as const;
       const limit = { scope, maxSessions: 30, whenExceeded: "refuse" } as const;
       const refused = await into(user, limit, more);
-      expect(refused.ok ? [] : refused.live.map(({ sid }) => sid)).toEqual(sids.slice(0, 10));
+      expect(refused.ok || refused.reason === "ended" ? [] : refused.live.map(({ sid }) => sid)).toEqual(
+        sids.slice(0, 10),
+      );
       expect(await into(user, limit, more, sids[20])).toMatchObject({ ok: true, evicted: [], replaced: true });
       const ended = await into(user, { ...limit, whenExceeded: ENDING }, more);
       expect(ended).toMatchObject({ ok: true, evicted: [sids[0]] });
@@ -308,7 +316,7 @@ export function limitsContract(context: () => Context): void {
         for (let at = 0; at < 320; at++) {
           await backend.advance(1);
           const [session, first] = [newSession(user, at % 2 === 0 ? { kind: "tv" } : {}), nonce()];
-          await store.create(session, first, 1_000);
+          await store.create(session, first, { cap: 1_000 });
           created.push({ sid: session.sid, first: { generation: 1, nonce: first, issuedAt: backend.now() } });
         }
         const used = new Map(created.map(({ sid }, at) => [sid, at]));
@@ -335,13 +343,11 @@ export function limitsContract(context: () => Context): void {
       await crowd(user);
       const limit = { scope: "client_id", maxSessions: 3, whenExceeded: "refuse" } as const;
       const { sessions } = await store.list(user, 1, undefined, { clientId: "app" });
-      const outcome = await store.createWithin(
+      const outcome = await store.create(newSession(user, { clientId: "app" }), nonce(), {
+        cap: 40,
         limit,
-        newSession(user, { clientId: "app" }),
-        nonce(),
-        40,
-        sessions[0]?.sid,
-      );
+        replaces: sessions[0]?.sid,
+      });
       expect(outcome).toMatchObject({ ok: true, replaced: true });
     });
 
@@ -366,7 +372,7 @@ export function limitsContract(context: () => Context): void {
       const limit = { scope: "client_kind", maxSessions: 3, whenExceeded } as const;
       const outcomes = await Promise.all(
         times(30).map((_, at) =>
-          (stores[at % 2] ?? context().store).createWithin(limit, newSession(user, { kind: "cli" }), nonce(), CAP),
+          (stores[at % 2] ?? context().store).create(newSession(user, { kind: "cli" }), nonce(), { cap: CAP, limit }),
         ),
       );
       expect(outcomes.filter(({ ok }) => ok)).toHaveLength(whenExceeded === "refuse" ? 3 : 30);
@@ -398,10 +404,8 @@ export function limitsContract(context: () => Context): void {
         }
         const [session, first] = [newSession(user), nonce()];
         const limit = { scope: "subject", maxSessions: step.login, whenExceeded: ENDING } as const;
-        const { evicted } =
-          step.by === "cap"
-            ? await store.create(session, first, step.login)
-            : ((await store.createWithin(limit, session, first, CAP)) as { evicted: readonly SessionId[] });
+        const options = step.by === "cap" ? { cap: step.login } : { cap: CAP, limit };
+        const { evicted } = expectCreated(await store.create(session, first, options));
         const put = devices.splice(0, Math.max(0, devices.length - step.login + 1));
         expect(evicted).toEqual(put.map(({ sid }) => sid));
         devices.push({ sid: session.sid, token: { generation: 1, nonce: first, issuedAt: backend.now() } });

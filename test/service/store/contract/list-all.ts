@@ -91,7 +91,7 @@ export function listAllContract(context: () => Context): void {
     const from = backend.now();
     const make = async (clientId: string, userAgent: string, ipAddress: string, displayName = "") => {
       const session = newSession(user, { clientId, client: { userAgent, displayName, ipAddress } });
-      await store.create(session, nonce(), 100);
+      await store.create(session, nonce(), { cap: 100 });
       await backend.advance(10);
       return session.sid;
     };
@@ -131,10 +131,10 @@ export function listAllContract(context: () => Context): void {
     await backend.advance(SECOND);
     const createdFrom = backend.now();
     const wanted = newSession(subject(), { clientId: "rare" });
-    await store.create(wanted, nonce(), 10);
+    await store.create(wanted, nonce(), { cap: 10 });
     await backend.advance(1);
     const others = Array.from({ length: MAX_EXAMINED + 50 }, () => newSession(subject()));
-    await Promise.all(others.map((session) => store.create(session, nonce(), 10)));
+    await Promise.all(others.map((session) => store.create(session, nonce(), { cap: 10 })));
     const first = await store.listAll(10, undefined, { clientId: "rare", createdFrom });
     expect(first.sessions).toEqual([]);
     expect(first.next).toBeDefined();

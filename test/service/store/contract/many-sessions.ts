@@ -5,7 +5,15 @@ import type { NewSession, SessionId } from "../../../../src/service/session/mode
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Context, Login } from "../../../support/store/context.ts";
 import { recordOf } from "../../../support/store/event-records.ts";
-import { ALREADY_ENDED, IDLE, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
+import {
+  ALREADY_ENDED,
+  expectCreated,
+  IDLE,
+  newSession,
+  nonce,
+  SECOND,
+  subject,
+} from "../../../support/store/sessions.ts";
 
 const MANY = 300;
 const CAP = 1_000;
@@ -17,7 +25,7 @@ export function manySessionsContract(context: () => Context): void {
     const created: Login[] = [];
     for (let at = 0; at < count; at++) {
       const [session, first] = [newSession(user, more(at)), nonce()];
-      await store.create(session, first, CAP);
+      await store.create(session, first, { cap: CAP });
       created.push({ sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } });
       if (at % 50 === 49) await backend.advance(1);
     }
@@ -61,7 +69,7 @@ export function manySessionsContract(context: () => Context): void {
     await logins(user);
     const [first, ...next] = (await listed(user, 100)).reverse();
     await backend.advance(1);
-    const outcome = await store.create(newSession(user), nonce(), MANY - 2, first);
+    const outcome = expectCreated(await store.create(newSession(user), nonce(), { cap: MANY - 2, replaces: first }));
     expect(outcome).toMatchObject({ replaced: true, evicted: next.slice(0, 2) });
     expect(new Set((await listed(user, 100)).slice(1))).toEqual(new Set(next.slice(2)));
   });
@@ -71,7 +79,7 @@ export function manySessionsContract(context: () => Context): void {
     const user = subject();
     const created = await logins(user, MANY, (at) => (at === 200 ? { idleTimeoutMs: SECOND } : {}));
     await backend.advance(SECOND);
-    const next = async () => (await store.create(newSession(user), nonce(), MANY)).evicted;
+    const next = async () => expectCreated(await store.create(newSession(user), nonce(), { cap: MANY })).evicted;
     expect(await next()).toEqual([]);
     for (let at = 0; at < 3; at++) {
       const [oldest] = await next();
@@ -87,7 +95,7 @@ export function manySessionsContract(context: () => Context): void {
     const user = subject();
     await logins(user, MANY, (at) => (at === 200 ? { idleTimeoutMs: 2 * SECOND } : {}));
     const next = async (more: Partial<NewSession> = {}) =>
-      (await store.create(newSession(user, more), nonce(), MANY)).evicted.length;
+      expectCreated(await store.create(newSession(user, more), nonce(), { cap: MANY })).evicted.length;
     // Nothing has expired yet. The store may remember that, but only until the first session expires.
     expect(await next()).toBe(1);
     await backend.advance(2 * SECOND);
@@ -102,7 +110,7 @@ export function manySessionsContract(context: () => Context): void {
     const { store } = context();
     const user = subject();
     const created = await logins(user);
-    const { evicted } = await store.create(newSession(user), nonce(), 20);
+    const { evicted } = expectCreated(await store.create(newSession(user), nonce(), { cap: 20 }));
     expect(new Set(evicted).size).toBe(MANY - 19);
     expect(evicted).toEqual(expect.arrayContaining(sidsOf(created.slice(0, 250))));
     expect(await listed(user, 100)).toHaveLength(20);
@@ -114,9 +122,9 @@ export function manySessionsContract(context: () => Context): void {
     const created = await logins(user);
     const [, old] = created;
     const wanted = newSession(user);
-    const outcome = await store.create(wanted, nonce(), MANY, old?.sid);
+    const outcome = expectCreated(await store.create(wanted, nonce(), { cap: MANY, replaces: old?.sid }));
     expect(outcome).toMatchObject({ replaced: true, evicted: [] });
-    const again = await store.create(newSession(user), nonce(), 100, wanted.sid);
+    const again = expectCreated(await store.create(newSession(user), nonce(), { cap: 100, replaces: wanted.sid }));
     expect(again.replaced).toBe(true);
     expect(again.evicted).toHaveLength(MANY - 100);
   });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { NewSession, SessionId } from "../../../../src/service/session/model.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { dueOf } from "../../../support/store/event-records.ts";
-import { IDLE, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
+import { expectCreated, IDLE, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
 
 export function newDeviceContract(context: () => Context): void {
   describe("a new device", () => {
@@ -12,7 +12,7 @@ export function newDeviceContract(context: () => Context): void {
     /** Creates a session. @returns its id, and whether its device is new */
     async function login(user: string, userAgent: string, cap = CAP, replaces?: SessionId, more?: Partial<NewSession>) {
       const session = newSession(user, { ...agent(userAgent), ...more });
-      const created = await context().store.create(session, nonce(), cap, replaces);
+      const created = expectCreated(await context().store.create(session, nonce(), { cap, replaces }));
       return [session.sid, created.newDevice] as const;
     }
     const isNew = async (...login_: Parameters<typeof login>) => (await login(...login_))[1];
@@ -58,7 +58,7 @@ export function newDeviceContract(context: () => Context): void {
       const { store } = context();
       const user = subject();
       const session = newSession(user, agent("Firefox"));
-      await store.createOnce(60 * SECOND, undefined, session, nonce(), CAP, { address: "192.0.2.7" });
+      await store.create(session, nonce(), { cap: CAP, origin: { address: "192.0.2.7" }, claimMs: 60 * SECOND });
       expect((await dueOf(store, session.sid)).map(({ event }) => event.newDevice)).toEqual([undefined]);
       expect(await isNew(user, "Firefox")).toBe(false);
     });
@@ -79,7 +79,8 @@ export function newDeviceContract(context: () => Context): void {
       const { store } = context();
       const user = subject();
       const [one, two] = [newSession(user, agent("Firefox")), newSession(user, agent("Firefox"))];
-      for (const session of [one, two]) await store.create(session, nonce(), CAP, undefined, { address: "192.0.2.7" });
+      for (const session of [one, two])
+        await store.create(session, nonce(), { cap: CAP, origin: { address: "192.0.2.7" } });
       const newDevices = (await dueOf(store, one.sid, two.sid)).map(({ event }) => [event.sid, event.newDevice]);
       expect(new Map(newDevices as [SessionId, boolean | undefined][])).toEqual(
         new Map([

@@ -4,7 +4,15 @@ import { describe, expect, test } from "vitest";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { hints } from "../../../support/store/hints.ts";
-import { ALREADY_ENDED, MARKER_LIFE, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
+import {
+  ALREADY_ENDED,
+  expectCreated,
+  MARKER_LIFE,
+  newSession,
+  nonce,
+  SECOND,
+  subject,
+} from "../../../support/store/sessions.ts";
 
 export function revokeAllContract(context: () => Context): void {
   describe("revokeAll", () => {
@@ -39,7 +47,7 @@ export function revokeAllContract(context: () => Context): void {
       const user = subject();
       const old = [await login(user), await login(user)];
       await store.revokeAll(undefined);
-      expect((await store.create(newSession(user), nonce(), 1)).evicted).toEqual([]);
+      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 1 })).evicted).toEqual([]);
       const outcome = await store.endAll(user, "revoked_subject");
       if (!outcome.ok) throw new Error(outcome.reason);
       expect(outcome.ended).toHaveLength(1);

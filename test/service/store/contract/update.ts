@@ -6,6 +6,7 @@ import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { hints } from "../../../support/store/hints.ts";
 import {
+  expectCreated,
   fullSession,
   IDLE,
   MARKER_LIFE,
@@ -35,7 +36,7 @@ export function updateContract(context: () => Context): void {
       const sessions = [newSession(user), newSession(user, { claims: '{"role":"x"}' }), full];
       for (const session of sessions) {
         const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
-        const { session: created } = await store.create(session, token.nonce, CAP);
+        const { session: created } = expectCreated(await store.create(session, token.nonce, { cap: CAP }));
         expect(created).not.toHaveProperty("version");
         await backend.advance(SECOND);
         const claims = '{"role":"reader"}';

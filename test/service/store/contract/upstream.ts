@@ -15,7 +15,7 @@ export function upstreamContract(context: () => Context): void {
 
   async function logIn(upstream: Partial<Upstream>, user = subject(), more: Partial<NewSession> = {}) {
     const session = newSession(user, { ...more, upstream: { issuer, ...upstream } });
-    await context().store.create(session, nonce(), CAP);
+    await context().store.create(session, nonce(), { cap: CAP });
     return session.sid;
   }
   const bySession = (sessionId: string) => context().store.sessionsOf({ issuer, sessionId });
@@ -77,7 +77,7 @@ export function upstreamContract(context: () => Context): void {
 
     const many = subject();
     for (let i = 0; i < MANY; i++) {
-      await store.create(newSession(many, { upstream: { issuer, ...login } }), nonce(), MANY);
+      await store.create(newSession(many, { upstream: { issuer, ...login } }), nonce(), { cap: MANY });
     }
     expect(await byUser(login.subject)).toHaveLength(MANY);
     await store.endAll(many, "revoked_subject");

@@ -138,7 +138,7 @@ describe("the tables", () => {
 
 test("an examination writes nothing, not even what a killed process has left beside the file", async () => {
   const store = open();
-  await store.create(newSession(subject()), nonce(), 1);
+  await store.create(newSession(subject()), nonce(), { cap: 1 });
   const left = `${path}.left`;
   for (const end of ["", "-wal"]) copyFileSync(`${path}${end}`, `${left}${end}`);
   const before = readFileSync(left);
@@ -179,7 +179,7 @@ describe("a copy", () => {
   test("has what the store has acknowledged, and the store goes on", async () => {
     const store = open();
     const session = newSession(subject());
-    await store.create(session, nonce(), 1);
+    await store.create(session, nonce(), { cap: 1 });
     await copyDatabase(path, `${path}.copy`, () => {});
     expect(await store.find(session.sid)).toMatchObject({ ok: true });
     expect(checkDatabase(`${path}.copy`)).toBeUndefined();
@@ -196,7 +196,7 @@ describe("a copy", () => {
   test("reports every tenth of a second how much is written, until it has ended", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const store = open();
-    await store.create(newSession(subject()), nonce(), 1);
+    await store.create(newSession(subject()), nonce(), { cap: 1 });
     const bytes = statSync(path).size + statSync(`${path}-wal`).size;
     const shares: number[] = [];
     // What is there already stands for the part that is written: SQLite then fails, because that is no database.

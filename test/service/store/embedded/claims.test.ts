@@ -35,22 +35,22 @@ test("a claim outlives the process, and a backup with claims is complete", async
   const { path, open } = aFile();
   const session = newSession(subject());
   const first = open();
-  await first.createOnce(CLAIM, undefined, session, nonce(), 10);
+  await first.create(session, nonce(), { cap: 10, claimMs: CLAIM });
   await first.end(session.sid, "logout");
   await first.close();
   expect(schemaFault(path)).toBeUndefined();
-  expect(await open().createOnce(CLAIM, undefined, session, nonce(), 10)).toEqual({ ok: false, reason: "ended" });
+  expect(await open().create(session, nonce(), { cap: 10, claimMs: CLAIM })).toEqual({ ok: false, reason: "ended" });
 });
 
 test("claims that are over are removed by those that follow", async () => {
   const { open, read, advance } = aFile();
   const store = open();
   for (let count = 0; count < 9; count++) {
-    await store.createOnce(CLAIM, undefined, newSession(subject()), nonce(), 10);
+    await store.create(newSession(subject()), nonce(), { cap: 10, claimMs: CLAIM });
   }
   advance(CLAIM + 1);
   for (let count = 0; count < 3; count++) {
-    await store.createOnce(CLAIM, undefined, newSession(subject()), nonce(), 10);
+    await store.create(newSession(subject()), nonce(), { cap: 10, claimMs: CLAIM });
   }
   expect(read("SELECT count(*) AS count FROM claims")).toEqual([{ count: 3 }]);
 });

@@ -11,6 +11,7 @@ import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts"
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
 import {
   ABSOLUTE,
+  expectCreated,
   IDLE,
   MARKER_LIFE,
   newSession,
@@ -57,7 +58,7 @@ function ofOneMillisecond() {
 /** Creates one session as the store does, and copies its row. The copies are a millisecond apart and end in `-1`, `-2` and so on. */
 async function crowd(user: string, count: number, idleTimeoutMs = IDLE): Promise<SessionId[]> {
   const session = newSession(user, { idleTimeoutMs });
-  await store.create(session, nonce(), 100_000);
+  await store.create(session, nonce(), { cap: 100_000 });
   query(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
      INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at)
@@ -102,7 +103,8 @@ describe("the count of all sessions", () => {
 });
 
 describe("the cap of a subject", () => {
-  const create = async (user: string, cap: number) => (await store.create(newSession(user), nonce(), cap)).evicted;
+  const create = async (user: string, cap: number) =>
+    expectCreated(await store.create(newSession(user), nonce(), { cap })).evicted;
 
   test.each([49, 50, 51, 100, 101, 130])("ends %d sessions beyond it, the oldest, and each once", async (excess) => {
     const user = subject();
@@ -189,7 +191,7 @@ describe("the cap of a subject", () => {
 
 describe("a limit of a subject", () => {
   const limit = { scope: "subject", maxSessions: 100, whenExceeded: "end_oldest" } as const;
-  const within = (user: string) => store.createWithin(limit, newSession(user), nonce(), 100_000);
+  const within = (user: string) => store.create(newSession(user), nonce(), { cap: 100_000, limit });
 
   test.each([99, 100, 149, 150, 199, 200, 201, 250, 400])("of a hundred holds for %d sessions", async (count) => {
     const user = subject();
@@ -216,12 +218,10 @@ describe("a limit of a subject", () => {
       query("UPDATE sessions SET fixed = json_set(fixed, '$.clientId', 'app') WHERE sid = ?", sid);
   };
   const intoApp = (user: string, maxSessions: number) =>
-    store.createWithin(
-      { scope: "client_id", maxSessions, whenExceeded: "end_least_recently_used" },
-      newSession(user, { clientId: "app" }),
-      nonce(),
-      100_000,
-    );
+    store.create(newSession(user, { clientId: "app" }), nonce(), {
+      cap: 100_000,
+      limit: { scope: "client_id", maxSessions, whenExceeded: "end_least_recently_used" },
+    });
 
   test("counts no session that ended while it was counting", async () => {
     const user = subject();

@@ -31,9 +31,9 @@ const token = (nonceOf: string, generation: number): PresentedToken => ({
 });
 const [n1, n2, n3] = [nonce(), nonce(), nonce()];
 
-await step("create", () => store.create(first, n1, 10));
-await store.create(second, nonce(), 10);
-await store.create(third, nonce(), 10);
+await step("create", () => store.create(first, n1, { cap: 10 }));
+await store.create(second, nonce(), { cap: 10 });
+await store.create(third, nonce(), { cap: 10 });
 await step("rotate", () => store.rotate(first.sid, token(n1, 1), n2));
 now += 1000;
 await store.rotate(first.sid, token(n2, 2), n3);
@@ -47,18 +47,18 @@ await step("registerKey", () => store.registerKey(second.sid, token(nonce(), 1),
 await step("unbind", () => store.unbind(second.sid));
 await step("endOwned", () => store.endOwned(second.sid, third.sid, "revoked_by_owner"));
 await step("end", () => store.end(second.sid, "logout"));
-await store.create(newSession(user), nonce(), 10);
+await store.create(newSession(user), nonce(), { cap: 10 });
 await step("endAll", () => store.endAll(user, "revoked_subject"));
 await step("forget", () => store.forget(user));
-await store.create(newSession(user), nonce(), 10);
-await step("evict", () => store.create(newSession(user), nonce(), 1));
+await store.create(newSession(user), nonce(), { cap: 10 });
+await step("evict", () => store.create(newSession(user), nonce(), { cap: 1 }));
 // They are more than one transaction ends.
-for (let count = 0; count < 60; count++) await store.create(newSession(user), nonce(), 100);
+for (let count = 0; count < 60; count++) await store.create(newSession(user), nonce(), { cap: 100 });
 await step("endMany", () => store.endAll(user, "revoked_subject"));
 await step("useToken", () => store.useToken(nonce(), 60_000));
 const [own, acting] = [newSession(user), newSession(subject())];
-await store.create(own, nonce(), 10);
-await store.create(acting, nonce(), 10);
+await store.create(own, nonce(), { cap: 10 });
+await store.create(acting, nonce(), { cap: 10 });
 await step("attach", () => store.attach(acting.sid, own.sid, 60_000));
 await store.end(own.sid, "logout");
 await step("endAttached", () => store.endAttached());

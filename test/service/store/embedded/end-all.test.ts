@@ -25,7 +25,7 @@ test.each([
   [RECORDED_WITHIN_MS + 1, 0],
 ])("one that has taken %d ms returns %d sessions: the rest is recorded as due by others", async (ms, returned) => {
   const user = subject();
-  for (let at = 0; at < MANY; at++) await store.create(newSession(user), nonce(), MANY);
+  for (let at = 0; at < MANY; at++) await store.create(newSession(user), nonce(), { cap: MANY });
   const ending = store.endAll(user, "revoked_subject");
   setImmediate(() => vi.advanceTimersByTime(ms));
   const outcome = await ending;
@@ -36,10 +36,10 @@ test.each([
 test("a session that is spared while the others end counts towards the cap", async () => {
   const user = subject();
   const kept = newSession(user);
-  for (let at = 0; at < MANY; at++) await store.create(at === 0 ? kept : newSession(user), nonce(), MANY);
+  for (let at = 0; at < MANY; at++) await store.create(at === 0 ? kept : newSession(user), nonce(), { cap: MANY });
   const ending = store.endAll(user, "revoked_subject", { except: kept.sid });
   const created = newSession(user);
-  await store.create(created, nonce(), 1);
+  await store.create(created, nonce(), { cap: 1 });
   expect(await ending).toMatchObject({ ok: true });
   expect((await store.list(user, 5, undefined)).sessions.map(({ sid }) => sid)).toEqual([created.sid]);
 });

@@ -38,7 +38,7 @@ afterEach(async () => {
 
 async function login() {
   const [session, first] = [newSession(subject(), { idleTimeoutMs: SHORT }), nonce()];
-  await store.create(session, first, 1);
+  await store.create(session, first, { cap: 1 });
   return { sid: session.sid, refresh: () => store.rotate(session.sid, tokenOf(first), nonce()) };
 }
 

@@ -61,9 +61,9 @@ const REMOVALS: readonly (readonly [string, () => void])[] = [
 describe.each(REMOVALS)("without %s", (_, remove) => {
   test("no creation and no ending is acknowledged, and the service is not ready", async () => {
     const session = newSession(subject());
-    await store.create(session, nonce(), 1);
+    await store.create(session, nonce(), { cap: 1 });
     remove();
-    await expect(store.create(newSession(subject()), nonce(), 1)).rejects.toThrow(StoreUnavailable);
+    await expect(store.create(newSession(subject()), nonce(), { cap: 1 })).rejects.toThrow(StoreUnavailable);
     await expect(store.end(session.sid, "logout")).rejects.toThrow(/removed or replaced.*restore/s);
     await expect(store.endAll(session.subject, "revoked_subject")).rejects.toThrow(StoreUnavailable);
     await expect(store.ping()).rejects.toThrow(StoreUnavailable);
@@ -71,7 +71,7 @@ describe.each(REMOVALS)("without %s", (_, remove) => {
 
   test("refreshes, reads and the feed end within a tenth of a second", async () => {
     const session = newSession(subject());
-    await store.create(session, nonce(), 1);
+    await store.create(session, nonce(), { cap: 1 });
     remove();
     const removed = performance.now();
     const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(NOW) };
@@ -117,7 +117,7 @@ describe("whether a file holds sessions", () => {
   test.each([2 * IDLE, -2 * IDLE])(
     "is decided by the store's time, though the clock was set by %d ms",
     async (step) => {
-      await store.create(newSession(subject()), nonce(), 1);
+      await store.create(newSession(subject()), nonce(), { cap: 1 });
       const holdsAfter = (ms: number) =>
         holdsSessions(
           path,
@@ -137,7 +137,7 @@ describe("whether a file holds sessions", () => {
         () => NOW + ms,
       );
     expect(holdsAfter(0)).toBe(false);
-    await store.create(newSession(subject()), nonce(), 1);
+    await store.create(newSession(subject()), nonce(), { cap: 1 });
     expect(holdsAfter(0)).toBe(true);
     expect(holdsAfter(IDLE)).toBe(false);
   });

@@ -45,7 +45,7 @@ const LIVES = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
 const mode = (file: string) => (statSync(file).mode & 0o777).toString(8);
 
 test("only its owner may read it", async () => {
-  await open().create(newSession(subject()), nonce(), 1);
+  await open().create(newSession(subject()), nonce(), { cap: 1 });
   expect(mode(join(directory, "data"))).toBe("700");
   const files = readdirSync(join(directory, "data"));
   expect(files.sort()).toEqual(["sessions.db", "sessions.db-shm", "sessions.db-wal"]);
@@ -62,7 +62,7 @@ test("a file that others could read is closed to them", async () => {
 test("sessions and the log outlive a restart, and so do cursors", async () => {
   const session = newSession(subject());
   const before = open();
-  await before.create(session, nonce(), 1);
+  await before.create(session, nonce(), { cap: 1 });
   const old = sidOf(subject());
   await before.end(old, "logout");
   const { cursor } = await before.revocations(undefined);
@@ -80,7 +80,7 @@ describe("a file of an older version", () => {
 
   /** Makes the file have the tables of the first version, and a session. Returns an open connection to it, as the older version has. */
   async function makeOld(): Promise<DatabaseSync> {
-    await open().create(session, token.nonce, 1);
+    await open().create(session, token.nonce, { cap: 1 });
     await store?.close();
     const db = new DatabaseSync(path);
     db.exec("ALTER TABLE store DROP COLUMN ended_until; ALTER TABLE store DROP COLUMN newest");
@@ -134,12 +134,12 @@ test("a cursor of a file that is gone gets everything", async () => {
 test("what has expired is swept away", async () => {
   const store = open();
   for (let at = 0; at < 20; at++) {
-    await store.create(newSession(subject(), { idleTimeoutMs: SECOND }), nonce(), 1);
+    await store.create(newSession(subject(), { idleTimeoutMs: SECOND }), nonce(), { cap: 1 });
     await store.end(sidOf(subject()), "logout");
   }
   now += IDLE;
   for (let at = 0; at < 10; at++) {
-    await store.create(newSession(subject()), nonce(), 1);
+    await store.create(newSession(subject()), nonce(), { cap: 1 });
     await store.end(sidOf(subject()), "logout");
   }
   expect((await store.expire()).ended).toHaveLength(20);
@@ -152,7 +152,7 @@ test("what has expired is swept away", async () => {
 test("marks of stale tokens that have expired are swept away by later marks", async () => {
   const store = open();
   const session = newSession(subject());
-  await store.create(session, nonce(), 1);
+  await store.create(session, nonce(), { cap: 1 });
   for (let at = 0; at < 10; at++) {
     await store.update(session.sid, { claims: `{"at":${at}}`, refresh: true });
     now += MARKER_LIFE + 1;
@@ -199,7 +199,7 @@ describe("is unavailable", () => {
   test("when its pages are damaged", async () => {
     const store = open();
     const session = newSession(subject());
-    await store.create(session, nonce(), 1);
+    await store.create(session, nonce(), { cap: 1 });
     await store.close();
     const page = 4096;
     const size = statSync(path).size;

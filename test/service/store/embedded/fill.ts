@@ -17,7 +17,7 @@ let failure = "";
 while (failure === "") {
   const session = newSession(subject(), { claims: JSON.stringify({ filler: "x".repeat(3_000) }) });
   try {
-    await store.create(session, nonce(), 10);
+    await store.create(session, nonce(), { cap: 10 });
     created.push(session.sid);
     if (created.length % 3 === 0) {
       await store.end(session.sid, "logout");

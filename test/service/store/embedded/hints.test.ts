@@ -33,14 +33,14 @@ test("a step that ends nothing wakes nobody, and one that does says what has end
   const [a, b] = [newSession(user), newSession(user)];
   const first = nonce();
   const { hints } = listen();
-  await store.create(a, nonce(), 9);
-  await store.create(b, first, 9);
+  await store.create(a, nonce(), { cap: 9 });
+  await store.create(b, first, { cap: 9 });
   await store.rotate(b.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce());
   await store.unbind(a.sid);
   expect(hints).toEqual([]);
   await store.end(a.sid, "logout");
   expect(hints).toMatchObject([[{ sid: a.sid, reason: "logout" }]]);
-  await store.create(newSession(user), nonce(), 9);
+  await store.create(newSession(user), nonce(), { cap: 9 });
   expect(hints).toHaveLength(1);
   await store.endAll(user, "revoked_subject");
   expect(hints[1]).toHaveLength(2);
@@ -51,7 +51,7 @@ test("a step that ends nothing wakes nobody, and one that does says what has end
 test("a refresh token that is used again wakes like every other end", async () => {
   const session = newSession(subject());
   const first = nonce();
-  await store.create(session, first, 9);
+  await store.create(session, first, { cap: 9 });
   const token = { generation: 1, nonce: first, issuedAt: storeMs(0) };
   await store.rotate(session.sid, token, nonce());
   await backend.advance(3 * REUSE_INTERVAL);
@@ -62,7 +62,7 @@ test("a refresh token that is used again wakes like every other end", async () =
 
 test("a mark of stale tokens wakes, too", async () => {
   const session = newSession(subject());
-  await store.create(session, nonce(), 9);
+  await store.create(session, nonce(), { cap: 9 });
   const { hints } = listen();
   await store.update(session.sid, { claims: '{"a":1}', refresh: false });
   expect(hints).toEqual([]);
@@ -99,7 +99,7 @@ test("those who end the sessions of actors are woken by the end of an actor's se
   const plain = newSession(actor);
   const whose = { subject: actor, sessionId: own.sid, endsWithSession: true } as const;
   const attached = newSession(subject(), { actor: whose });
-  for (const session of [own, plain, attached]) await store.create(session, nonce(), 9);
+  for (const session of [own, plain, attached]) await store.create(session, nonce(), { cap: 9 });
   await store.attach(attached.sid, own.sid, SECOND);
   let wakes = 0;
   const stop = store.onAttachedEnd(() => wakes++);
@@ -108,7 +108,7 @@ test("those who end the sessions of actors are woken by the end of an actor's se
   expect(wakes).toBe(0);
   await store.end(own.sid, "logout");
   expect(wakes).toBe(1);
-  await store.create(newSession(actor), nonce(), 9);
+  await store.create(newSession(actor), nonce(), { cap: 9 });
   expect(wakes).toBe(1);
   expect(await store.endAttached()).toMatchObject([{ sid: attached.sid, actor }]);
   expect(await store.endAttached()).toEqual([]);
@@ -119,10 +119,10 @@ test("those who end the sessions of actors are woken by the end of an actor's se
 test("a logout of everyone wakes those who end the sessions of actors", async () => {
   const actor = subject();
   const own = newSession(actor);
-  await store.create(own, nonce(), 9);
+  await store.create(own, nonce(), { cap: 9 });
   await backend.advance(1);
   const attached = newSession(subject(), { actor: { subject: actor, sessionId: own.sid, endsWithSession: true } });
-  await store.create(attached, nonce(), 9);
+  await store.create(attached, nonce(), { cap: 9 });
   await store.attach(attached.sid, own.sid, SECOND);
   let wakes = 0;
   const stop = store.onAttachedEnd(() => wakes++);

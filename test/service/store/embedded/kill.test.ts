@@ -76,7 +76,7 @@ async function expectKept(facts: readonly Fact[]): Promise<void> {
     }
   }
   const session = newSession(subject());
-  await store.create(session, nonce(), 1);
+  await store.create(session, nonce(), { cap: 1 });
   expect(await store.end(session.sid, "logout")).toEqual(ENDED);
   await store.close();
 }

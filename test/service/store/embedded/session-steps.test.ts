@@ -16,7 +16,7 @@ afterEach(() => backend.stop());
 
 async function login(absoluteLifetimeMs: number) {
   const [session, first] = [newSession(subject(), { absoluteLifetimeMs }), nonce()];
-  await store.create(session, first, 9);
+  await store.create(session, first, { cap: 9 });
   const token = { generation: 1, nonce: first, issuedAt: storeMs(0) };
   return { sid: session.sid, token, rotate: () => store.rotate(session.sid, token, nonce()) };
 }

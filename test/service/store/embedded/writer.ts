@@ -24,7 +24,7 @@ const acknowledge = (fact: object) => writeSync(1, `${JSON.stringify(fact)}\n`);
 for (let round = 0; ; round++) {
   const session = newSession(subject());
   const first = nonce();
-  await until(() => store.create(session, first, 10));
+  await until(() => store.create(session, first, { cap: 10 }));
   acknowledge({ created: session.sid });
   const result = await until(() =>
     store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce()),

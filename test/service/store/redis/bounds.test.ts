@@ -97,7 +97,7 @@ async function fill(user: string, count: number): Promise<SessionId[]> {
   const sids: SessionId[] = [];
   for (let at = 0; at < count; at += 100) {
     const batch = Array.from({ length: 100 }, () => newSession(user));
-    await Promise.all(batch.map((session) => store.create(session, nonce(), CAP)));
+    await Promise.all(batch.map((session) => store.create(session, nonce(), { cap: CAP })));
     sids.push(...batch.map(({ sid }) => sid));
   }
   return sids;
@@ -106,13 +106,14 @@ async function fill(user: string, count: number): Promise<SessionId[]> {
 type Scene = { readonly user: string; readonly sids: readonly SessionId[] };
 
 const limited = (user: string, limit: Omit<SessionLimit, "scope">, clientId = "web") =>
-  store.createWithin({ scope: "client_id", ...limit }, newSession(user, { clientId }), nonce(), CAP);
+  store.create(newSession(user, { clientId }), nonce(), { cap: CAP, limit: { scope: "client_id", ...limit } });
 
 const VERBS: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
-  "a creation": ({ user }) => store.create(newSession(user), nonce(), CAP),
-  "a creation in place of another session": ({ user, sids }) => store.create(newSession(user), nonce(), CAP, sids[7]),
-  "a creation at the cap": ({ user, sids }) => store.create(newSession(user), nonce(), sids.length),
-  "a creation at a cap that was lowered": ({ user }) => store.create(newSession(user), nonce(), 10),
+  "a creation": ({ user }) => store.create(newSession(user), nonce(), { cap: CAP }),
+  "a creation in place of another session": ({ user, sids }) =>
+    store.create(newSession(user), nonce(), { cap: CAP, replaces: sids[7] }),
+  "a creation at the cap": ({ user, sids }) => store.create(newSession(user), nonce(), { cap: sids.length }),
+  "a creation at a cap that was lowered": ({ user }) => store.create(newSession(user), nonce(), { cap: 10 }),
   "a creation within a limit": ({ user }) => limited(user, { maxSessions: 1, whenExceeded: "refuse" }, "rare"),
   "a creation that a limit refuses": ({ user }) => limited(user, { maxSessions: 100, whenExceeded: "refuse" }),
   "a creation within a limit that was lowered": ({ user }) =>

@@ -50,7 +50,7 @@ test("an instance whose machine was stopped does not turn back the time of the o
   const awake = await open(() => wall);
   const session = newSession(subject());
   const first = { generation: 1, nonce: nonce(), issuedAt: storeMs(0) };
-  await sleeper.create(session, first.nonce, 10);
+  await sleeper.create(session, first.nonce, { cap: 10 });
   await pass(10 * R);
   const rotated = await awake.rotate(session.sid, first, nonce());
   if (!rotated.ok) throw new Error(rotated.reason);
@@ -70,7 +70,7 @@ test("an instance whose machine was stopped does not turn back the time of the o
 test("the clock that stamps tokens is Redis's, whatever that of the instance shows", async () => {
   const store = await open(() => wall - 400_000);
   const session = newSession(subject());
-  await store.create(session, nonce(), 10);
+  await store.create(session, nonce(), { cap: 10 });
   expect(store.now(session.sid)).toBe(wall);
 });
 

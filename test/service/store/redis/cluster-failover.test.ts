@@ -54,7 +54,7 @@ test("an instance that is ready acknowledges its first logins and endings on eve
   for (let instance = 0; instance < 3; instance++) {
     const fresh = await open();
     await Promise.all(manySids(60).map((sid) => fresh.end(sid, "logout")));
-    await Promise.all(manySids(60).map(() => fresh.create(newSession(subject()), nonce(), 10)));
+    await Promise.all(manySids(60).map(() => fresh.create(newSession(subject()), nonce(), { cap: 10 })));
   }
 });
 

@@ -26,7 +26,7 @@ afterAll(async () => {
 async function login() {
   const session = newSession(subject());
   const first = nonce();
-  await store.create(session, first, 10);
+  await store.create(session, first, { cap: 10 });
   return {
     sid: session.sid,
     token: { generation: 1, nonce: first, issuedAt: storeMs(0) },

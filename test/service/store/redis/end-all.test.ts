@@ -32,7 +32,7 @@ async function aRedis(): Promise<RedisServer> {
 
 async function fill(store: SessionStore, user: string): Promise<SessionId[]> {
   const sessions = Array.from({ length: MANY }, () => newSession(user));
-  for (const session of sessions) await store.create(session, nonce(), MANY);
+  for (const session of sessions) await store.create(session, nonce(), { cap: MANY });
   return sessions.map(({ sid }) => sid);
 }
 
@@ -112,7 +112,7 @@ test("a replica that takes over half-way serves none of them, and the rest is do
   const promoted = await open(replica);
   for (const sid of sids) expect(await promoted.find(sid)).toEqual({ ok: false, reason: "revoked" });
   const fresh = newSession(user);
-  await promoted.create(fresh, nonce(), MANY);
+  await promoted.create(fresh, nonce(), { cap: MANY });
   while ((await logged(promoted, sids)).length < MANY) await new Promise(setImmediate);
   expect((await logged(promoted, sids)).sort()).toEqual([...sids].sort());
   expect((await promoted.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([fresh.sid]);

@@ -49,7 +49,7 @@ async function indexed(user: string, sid: SessionId): Promise<string[]> {
 
 async function login(user: string, cap = 100): Promise<{ sid: SessionId; first: string }> {
   const [session, first] = [newSession(user), nonce()];
-  await store.create(session, first, cap);
+  await store.create(session, first, { cap });
   return { sid: session.sid, first };
 }
 
@@ -105,7 +105,7 @@ test("that a session ends with its actor's is forgotten once it has ended", asyn
   const actor = subject();
   const own = await login(actor);
   const used = newSession(subject(), { actor: { subject: actor, sessionId: own.sid, endsWithSession: true } });
-  await store.create(used, nonce(), 100);
+  await store.create(used, nonce(), { cap: 100 });
   await store.attach(used.sid, own.sid, 60_000);
   const key = `${tagOfSession(own.sid)}A`;
   expect(await redis.admin.exists(key)).toBe(1);
@@ -124,7 +124,7 @@ test("what a partition knows of its sessions is kept as long as the session that
   for (const ms of [-5, 10]) {
     await advance(ms);
     const short = { idleTimeoutMs: 1_000, absoluteLifetimeMs: 1_000 };
-    await store.create(newSession(neighbour(user), short), nonce(), 10);
+    await store.create(newSession(neighbour(user), short), nonce(), { cap: 10 });
     for (const key of ["u", "o"]) expect(await expiryOf(key), `${key} ${ms}`).toBeGreaterThanOrEqual(longest);
   }
 });
@@ -142,7 +142,7 @@ test("the index of a subject with many sessions is kept as long as the session t
   const user = subject();
   const { sid } = await login(user, 1_000);
   const short = { idleTimeoutMs: 1_000, absoluteLifetimeMs: 1_000 };
-  for (let count = 0; count < 128; count++) await store.create(newSession(user, short), nonce(), 1_000);
+  for (let count = 0; count < 128; count++) await store.create(newSession(user, short), nonce(), { cap: 1_000 });
   const expiryOf = (key: string) => redis.admin.pexpiretime(`${tagOfSession(sid)}${key}`);
   expect(await expiryOf(`i${user}`)).toBeGreaterThanOrEqual(await expiryOf(`s${sid}`));
 });

@@ -49,7 +49,7 @@ async function server(): Promise<RedisServer> {
 async function browser(store: SessionStore) {
   const first = nonce();
   const session = newSession(subject());
-  await until(() => store.create(session, first, 10));
+  await until(() => store.create(session, first, { cap: 10 }));
   const old = { generation: 1, nonce: first, issuedAt: storeMs(0) };
   const result = await until(() => store.rotate(session.sid, old, nonce()));
   if (!result.ok) throw new Error(result.reason);
@@ -141,7 +141,7 @@ describe("an ending that comes late", () => {
     const begun = performance.now();
     await expect(end(slow, before)).rejects.toThrow(StoreUnavailable);
     const login = newSession(before.subject);
-    await until(() => other.create(login, nonce(), 10));
+    await until(() => other.create(login, nonce(), { cap: 10 }));
     await passed(begun, 2 * TIMEOUT);
     proxy.release();
     await until(() => slow.ping());
@@ -157,7 +157,7 @@ test("a login that comes late makes no session", async () => {
   const session = newSession(subject());
   proxy.hold();
   const begun = performance.now();
-  await expect(store.create(session, nonce(), 10)).rejects.toThrow(StoreUnavailable);
+  await expect(store.create(session, nonce(), { cap: 10 })).rejects.toThrow(StoreUnavailable);
   await passed(begun, 2 * TIMEOUT);
   proxy.release();
   await until(() => store.ping());

@@ -41,7 +41,7 @@ async function logins(count: number, name: string, userAgent = ""): Promise<void
     const batch = Array.from({ length: Math.min(500, count - at) }, (_, k) =>
       newSession(`${name}${at + k}`, { client: { userAgent, ipAddress: "", displayName: "" } }),
     );
-    await Promise.all(batch.map((session) => store.create(session, nonce(), 10)));
+    await Promise.all(batch.map((session) => store.create(session, nonce(), { cap: 10 })));
   }
 }
 
@@ -96,7 +96,7 @@ async function expectUpkeep(sizeOf: (tag: string) => Promise<number>, upkeep = a
 test("a device key is what a session with one has more: its bytes and 41; one without has none", async () => {
   const session = newSession("bound");
   const first = nonce();
-  await store.create(session, first, 10);
+  await store.create(session, first, { cap: 10 });
   const key = `${tagOfSession(session.sid)}s${session.sid}`;
   const HEAD_BYTES = 55;
   expect(await server.admin.strlen(key)).toBe(HEAD_BYTES + encodeBody(session).length);

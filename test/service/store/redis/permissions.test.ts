@@ -9,7 +9,16 @@ import { createRedisStore, type RedisStoreOptions } from "../../../../src/servic
 import { type RedisServer, startRedis, startRedisCluster } from "../../../support/redis.ts";
 import { redisOptions } from "../../../support/store/backends.ts";
 import { untilReached } from "../../../support/store/reached.ts";
-import { ENDED, endedAll, newSession, nonce, outcomeOf, sidOf, subject } from "../../../support/store/sessions.ts";
+import {
+  ENDED,
+  endedAll,
+  expectCreated,
+  newSession,
+  nonce,
+  outcomeOf,
+  sidOf,
+  subject,
+} from "../../../support/store/sessions.ts";
 import { until } from "../../../support/until.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
@@ -55,9 +64,9 @@ async function everyVerb(store: SessionStore): Promise<void> {
   const user = subject();
   const [a, b, c] = [newSession(user), newSession(user), newSession(user)];
   const first = nonce();
-  await store.create(a, first, 10);
-  await store.create(b, first, 10);
-  expect((await store.create(c, first, 2)).evicted).toEqual([a.sid]);
+  await store.create(a, first, { cap: 10 });
+  await store.create(b, first, { cap: 10 });
+  expect(expectCreated(await store.create(c, first, { cap: 2 })).evicted).toEqual([a.sid]);
   expect(outcomeOf(await store.rotate(b.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce()))).toBe(
     "rotate",
   );
@@ -66,7 +75,7 @@ async function everyVerb(store: SessionStore): Promise<void> {
   expect((await store.listAll(10, undefined, {})).sessions).toHaveLength(2);
   expect(await store.endOwned(b.sid, c.sid, "revoked_by_owner")).toEqual({ ok: true });
   expect(await store.end(b.sid, "logout")).toEqual(ENDED);
-  await store.create(newSession(user), first, 10);
+  await store.create(newSession(user), first, { cap: 10 });
   expect(await store.endAll(user, "revoked_subject")).toEqual(endedAll(expect.any(String)));
   expect((await store.revocations(undefined)).revocations).toHaveLength(4);
   await store.ping();
@@ -178,7 +187,7 @@ describe("a permission that is taken away while the service runs", () => {
     await allow(redis);
     const store = await open(redis.url);
     const session = newSession(subject());
-    await store.create(session, nonce(), 10);
+    await store.create(session, nonce(), { cap: 10 });
     const before = await contents(redis);
     await allow(redis, [NAME, `-${command}`]);
     await expect(store.end(session.sid, "logout")).rejects.toThrow(StoreUnavailable);

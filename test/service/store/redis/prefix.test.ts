@@ -29,8 +29,8 @@ async function use(store: SessionStore, hinted: string[]): Promise<string> {
   const user = subject();
   const [kept, ended] = [newSession(user), newSession(user)];
   const first = nonce();
-  await store.create(kept, first, 10);
-  await store.create(ended, first, 10);
+  await store.create(kept, first, { cap: 10 });
+  await store.create(ended, first, { cap: 10 });
   expect(outcomeOf(await store.rotate(kept.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce()))).toBe(
     "rotate",
   );

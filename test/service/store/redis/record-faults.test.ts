@@ -45,7 +45,7 @@ async function twoSessions(store: SessionStore): Promise<User> {
   const sids: SessionId[] = [];
   for (let count = 0; count < 2; count++) {
     const [session, first] = [newSession(user), nonce()];
-    await store.create(session, first, 9);
+    await store.create(session, first, { cap: 9 });
     await store.rotate(session.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce());
     sids.push(session.sid);
   }
@@ -87,7 +87,7 @@ const STEPS: readonly Step[] = [
   ],
   [
     "a login in place of another",
-    ({ store }, { user, a }) => store.create(newSession(user), nonce(), 9, a, {}),
+    ({ store }, { user, a }) => store.create(newSession(user), nonce(), { cap: 9, replaces: a, origin: {} }),
     ({ a }) => [ended(a)],
   ],
 ];
@@ -163,7 +163,7 @@ test("while one master of a cluster stands still the events of others are writte
   await until(() => store.ping());
   const instance = new Instance({ now: () => storeMs(Date.now()) }, store);
   const sessions = Array.from({ length: 60 }, () => newSession(subject()));
-  for (const session of sessions) await until(() => store.create(session, nonce(), 9, undefined, {}));
+  for (const session of sessions) await until(() => store.create(session, nonce(), { cap: 9, origin: {} }));
   const [lost] = cluster.nodes as readonly RedisServer[];
   lost?.pause();
   for (const session of sessions) {

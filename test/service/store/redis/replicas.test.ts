@@ -42,7 +42,7 @@ async function open(url: string, waitReplicas = 1): Promise<SessionStore> {
 async function logIn(store: SessionStore, user = subject()) {
   const first = nonce();
   const session = newSession(user);
-  await store.create(session, first, 10);
+  await store.create(session, first, { cap: 10 });
   return { user, sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
@@ -97,13 +97,13 @@ const VERBS: readonly {
   },
   {
     name: "a login in place of another session",
-    run: (store, { user, a }) => store.create(newSession(user), nonce(), 10, a),
+    run: (store, { user, a }) => store.create(newSession(user), nonce(), { cap: 10, replaces: a }),
     gone: ({ a }) => [a],
   },
-  { name: "a login", run: (store, { user }) => store.create(newSession(user), nonce(), 10), gone: () => [] },
+  { name: "a login", run: (store, { user }) => store.create(newSession(user), nonce(), { cap: 10 }), gone: () => [] },
   {
     name: "a login that ends an older session",
-    run: (store, { user }) => store.create(newSession(user), nonce(), 2),
+    run: (store, { user }) => store.create(newSession(user), nonce(), { cap: 2 }),
     gone: ({ a }) => [a],
   },
 ];

@@ -23,7 +23,7 @@ async function open(url: string): Promise<SessionStore> {
 
 async function logIn(store: SessionStore, count: number) {
   const sessions = Array.from({ length: count }, () => newSession(subject()));
-  await Promise.all(sessions.map((session) => store.create(session, nonce(), 10)));
+  await Promise.all(sessions.map((session) => store.create(session, nonce(), { cap: 10 })));
   return sessions.map(({ sid }) => sid);
 }
 

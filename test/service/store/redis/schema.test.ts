@@ -107,7 +107,7 @@ beforeAll(async () => {
 
 async function login(user: string, more: Parameters<typeof newSession>[1] = {}, cap = 1_000) {
   const [session, first] = [newSession(user, more), nonce()];
-  await store.create(session, first, cap, undefined, ORIGIN);
+  await store.create(session, first, { cap, origin: ORIGIN });
   return { sid: session.sid, first: { generation: 1, nonce: first, issuedAt: storeMs(0) } };
 }
 
@@ -127,7 +127,7 @@ async function useEveryVerb(): Promise<SessionId> {
   await store.unbind(kept.sid);
   await store.elevate(kept.sid, { ...authentication, time: wallMs(6_000) });
   await store.useToken("a".repeat(43), MINUTES_11);
-  await store.createOnce(DAYS_400, undefined, newSession(user), nonce(), 1_000, ORIGIN);
+  await store.create(newSession(user), nonce(), { cap: 1_000, origin: ORIGIN, claimMs: DAYS_400 });
   for (let count = 0; count <= MAX_EVENT_SESSIONS; count++) {
     const { sid } = await login(user);
     await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid, subject: user })], RETENTION);

@@ -34,7 +34,7 @@ test("when the master dies the store follows to the new one, with what replicas 
 
   const session = newSession(subject());
   const first = nonce();
-  await until(() => store.create(session, first, 10));
+  await until(() => store.create(session, first, { cap: 10 }));
   const ended = sidOf(subject());
   await until(() => store.end(ended, "logout"));
   await until(async () => expect(await sentinel.admin.call("SENTINEL", "CKQUORUM", "main")).toContain("OK"));

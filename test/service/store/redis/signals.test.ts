@@ -29,7 +29,7 @@ async function aStore() {
     log,
     async endOne() {
       const session = newSession(user);
-      await store.create(session, nonce(), 100);
+      await store.create(session, nonce(), { cap: 100 });
       await store.end(session.sid, "logout");
       return { sid: session.sid, partition: log.partitionOf(session) };
     },
@@ -166,7 +166,7 @@ test("what Redis would drop is kept until the signal of its end is there, with i
   const { log, subscriptions } = store.signals;
   await subscriptions.create("late", DEFINITION, wallMs(0));
   const session = newSession(subject(), { idleTimeoutMs: MINUTE_MS });
-  await store.create(session, nonce(), 100, undefined, {});
+  await store.create(session, nonce(), { cap: 100, origin: {} });
   await store.revokeAll(undefined, {});
   // During a quarter of an hour nobody reads the signal log. Once a minute an instance searches for expired sessions.
   const record = `${tagOfSession(session.sid)}s${session.sid}`;
