@@ -10,7 +10,10 @@ import type { ConditionalRequest, EntityTags, Route, TaggedResponse } from "../r
 import { PreconditionFailed } from "./failure.ts";
 
 export interface EntityTagOptions {
-  /** The proto name of the field of a response (of its `response_body`, if the route has one) that is its tag: a text or an integer. Default: `etag`, as in AIP-154. */
+  /**
+   * The proto name of the field of a response (of its `response_body`, if the route has one) that is its tag: a text or an integer.
+   * Default: `etag`, as in AIP-154.
+   */
   readonly field?: string;
   /** Whether responses to GET without such a field, or with an empty one, get a weak tag that is computed from their content. Default: false. */
   readonly digest?: boolean;

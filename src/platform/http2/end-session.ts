@@ -55,7 +55,8 @@ type Handle = { readonly fd?: number; readonly writeQueueSize?: number };
 /**
  * Writes a frame to the operating system at once, between two frames of Node, or not at all. Encrypted connections are refused.
  * Node ignores new streams after any GOAWAY that it has sent itself, so the first GOAWAY is written without Node. `socket.write` is not
- * safe: if its bytes must wait, Node aborts the process when it writes them (`Http2Session::OnStreamAfterWrite`; on encrypted connections `TLSWrap::DoWrite`).
+ * safe: if its bytes must wait, Node aborts the process when it writes them (`Http2Session::OnStreamAfterWrite`; on encrypted connections
+ * `TLSWrap::DoWrite`).
  */
 export function writeBetweenFrames(session: Http2Session, socket: Socket, frame: Buffer): void {
   const handle = (socket as Socket & { readonly _handle?: Handle | null })._handle;

@@ -2,9 +2,10 @@
  * The interfaces that signals need from the store. Each method is one atomic operation and may throw StoreUnavailable.
  *
  * The log has partitions. While there is a subscription, an operation that ends a session also appends the session's signal to the log of
- * its partition, atomically; one that creates a session does so while a subscription asks for that. So a partition has the signals of a session in order. One instance at a time reads a partition, for all
- * subscriptions: it holds the partition's lease. Each subscription has its own cursor in each partition. The cursor is stored with the
- * log, so that a failover to older data moves the log and the cursors back together.
+ * its partition, atomically; one that creates a session does so while a subscription asks for that. So a partition has the signals of a
+ * session in order. One instance at a time reads a partition, for all subscriptions: it holds the partition's lease. Each subscription has
+ * its own cursor in each partition. The cursor is stored with the log, so that a failover to older data moves the log and the cursors back
+ * together.
  */
 import type { Revocation } from "../session/model.ts";
 import type { SessionStore } from "../session/ports.ts";

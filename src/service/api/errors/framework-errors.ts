@@ -65,7 +65,10 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
 
 type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
 
-/** Returns the error of docs/reference/errors.md for an error that Connect has raised; undefined for an error that is in docs/reference/errors.md already. */
+/**
+ * Returns the error of docs/reference/errors.md for an error that Connect has raised; undefined for an error that is in
+ * docs/reference/errors.md already.
+ */
 export function toOurError(error: ConnectError, { method, values }: Raised, onBug: OnBug): ConnectError | undefined {
   if (errorCodeOf(error) !== undefined) return undefined;
   const isOfMessage = contextOf(values)?.isReading === true;

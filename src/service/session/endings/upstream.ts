@@ -13,7 +13,10 @@ type EndedLogin = Upstream & {
 
 type Deps = { readonly store: Pick<SessionStore, "sessionsOf" | "find" | "end" | "shiftMs">; readonly audit: Audit };
 
-/** How many sessions end at the same time, so that a user with many does not occupy the store. After as many failures, the rest waits for the repetition. */
+/**
+ * How many sessions end at the same time, so that a user with many does not occupy the store. After as many failures, the rest waits for
+ * the repetition.
+ */
 const AT_ONCE = 16;
 
 /** @returns how many sessions have ended @throws StoreUnavailable if some may still be live. The call can be repeated */

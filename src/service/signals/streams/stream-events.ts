@@ -86,7 +86,10 @@ async function sendStreamEvent(
   return true;
 }
 
-/** Pushes the events that were held while a stream was paused, unless it still is. If too many are under way, the rest is held until the next resume. */
+/**
+ * Pushes the events that were held while a stream was paused, unless it still is. If too many are under way, the rest is held until the
+ * next resume.
+ */
 export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void> {
   let held: readonly PendingEvent[] = [];
   const stream = await changeStream(deps, id, (now) => {

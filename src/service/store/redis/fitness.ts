@@ -106,7 +106,10 @@ export async function rightsOf(node: Redis, sender: Sender, needed: readonly str
 const denial = ({ options }: Redis, missing: string) =>
   `denies the user ${options.username ?? "default"} permissions, see "Redis user" in docs/tasks/operations.md: ${missing}`;
 
-/** Returns the refusal if Redis does not accept the credentials, or denies a command without which there is no connection. Waiting would not help then. */
+/**
+ * Returns the refusal if Redis does not accept the credentials, or denies a command without which there is no connection. Waiting would not
+ * help then.
+ */
 export async function refusalOf(
   error: unknown,
   client: Client,

@@ -3,9 +3,9 @@
  *
  * A script consists of shared parts, followed by its own file. The shared parts are `clock()`, the functions of lua/partition.lua,
  * lua/sessions.lua and others on demand, and the first step of every script (lua/deadline.lua), which sets `now`, and ends the script if it
- * runs outside of the time in which the command may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read
- * could be out of date. Redis also refuses scripts when memory is full, before anything is written, except scripts with the flag
- * allow-oom, which need no additional memory.
+ * runs outside of the time in which the command may act. Because of the `#!lua` line, Redis refuses all scripts on a read-only replica,
+ * where even a read could be out of date. Redis also refuses scripts when memory is full, before anything is written, except scripts with
+ * the flag allow-oom, which need no additional memory.
  */
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";

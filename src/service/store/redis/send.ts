@@ -1,7 +1,7 @@
 /**
- * Writes and sends commands, and limits how long a reply is awaited. The deadline is counted in turns (platform/clock/turns.ts): if the process was stopped
- * or busy, that time counts as one turn, and the replies that arrived in the meantime are read before a command times out. One timer
- * serves all commands, because a timer for each would cost more.
+ * Writes and sends commands, and limits how long a reply is awaited. The deadline is counted in turns (platform/clock/turns.ts): if the
+ * process was stopped or busy, that time counts as one turn, and the replies that arrived in the meantime are read before a command times
+ * out. One timer serves all commands, because a timer for each would cost more.
  */
 import { type Cluster, Command, Redis } from "ioredis";
 import { TURN_MS, turns } from "../../../platform/clock/turns.ts";

@@ -185,7 +185,10 @@ function tagOfNumber(partition: number): string {
 
 const WITH_ACTOR = /^0\d/;
 
-/** Parses '<number> <sid> <ended at> <reason> <length of the client id, bytes> <client id><subject>', with the actor in a line of its own if the time begins with 0. */
+/**
+ * Parses '<number> <sid> <ended at> <reason> <length of the client id, bytes> <client id><subject>', with the actor in a line of its own if
+ * the time begins with 0.
+ */
 function parseSignal(bytes: Buffer): LoggedSignal {
   const head = /^(\d+) (\S+) (\d+) (\S+) (\d+) /.exec(bytes.toString("latin1"));
   if (head === null) throw new TypeError("no signal of this service");
