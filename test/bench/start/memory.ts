@@ -36,6 +36,13 @@ const COLUMNS = {
   most: "at most",
 } as const;
 
+/**
+ * The least that serves HTTP. It is CommonJS: an ES module that imports `node:http` takes 15 MiB more, because the names that it could import
+ * include some of Node's implementation of fetch.
+ */
+const BARE = `require("node:http").createServer((_, response) => response.end())
+  .listen(0, "127.0.0.1", () => console.log("ready"));`;
+
 /** Returns the table of docs/why/performance.md. */
 export async function memoryTable(contenders: readonly Contender[]): Promise<string> {
   const title = [
@@ -47,8 +54,23 @@ export async function memoryTable(contenders: readonly Contender[]): Promise<str
   ];
   const rows: string[][] = [];
   for (const contender of contenders) rows.push(await measure(contender));
+  rows.push(["bare `node:http`", await measureBare(), ...title.slice(2).map(() => "")]);
   return table(title, rows);
 }
+
+async function measureBare(): Promise<string> {
+  const flags = [...FLAGS, "--input-type=commonjs"];
+  const bare = spawn(process.execPath, [...flags, "-e", BARE], { stdio: ["ignore", "pipe", "ignore"] });
+  bare.stdout.resume();
+  await once(bare.stdout, "data");
+  await sleep(REST_MS);
+  const cell = inMib(residentMemory(bare.pid ?? 0) ?? Number.NaN);
+  bare.kill("SIGTERM");
+  await once(bare, "exit");
+  return cell;
+}
+
+const inMib = (memory: number) => `${memory.toFixed(0)} MiB`;
 
 async function measure({ name: store, command, env }: Contender): Promise<string[]> {
   const all = { ...env, REUSE_INTERVAL: "0", RATE_LIMIT_REFRESH: "1000000/1s" };
@@ -95,7 +117,7 @@ async function measure({ name: store, command, env }: Contender): Promise<string
   service.kill("SIGTERM");
   await once(service, "exit");
   console.error(`${store}: ${((used / count) * 1e6).toFixed(0)} µs of CPU per refresh, ${count} refreshes`);
-  const cells = Object.keys(COLUMNS).map((name) => `${megabytes[name as keyof typeof COLUMNS].toFixed(0)} MiB`);
+  const cells = Object.keys(COLUMNS).map((name) => inMib(megabytes[name as keyof typeof COLUMNS]));
   const garbage = [`${(allocated / 1000).toFixed(1)} kB`, `${(grownBy(measured) / count).toFixed(0)} bytes`];
   return [store, ...cells, ...garbage, ((full / count) * 100_000).toFixed(0)];
 }
