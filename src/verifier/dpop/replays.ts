@@ -12,27 +12,83 @@ type ReplaysOptions = {
   readonly maxProofs?: number;
 };
 
-/** The default of `maxProofs`. An id takes about 100 bytes, so all together take at most 20 MB. */
+/** The default of `maxProofs`. All together take at most 7 MB. */
 const MAX_PROOFS = 200_000;
 
 /** Remembers proofs in a young set and an old one. When the young set is full or old, it replaces the old one, and a new one begins. */
 export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: ReplaysOptions): Replays {
-  let young = new Set<string>();
-  let old = new Set<string>();
+  let young = new IdSet();
+  let old = new IdSet();
   let youngSinceMs = monotonic();
-  const rotate = (kept: Set<string>) => {
+  const rotate = (kept: IdSet) => {
     old = kept;
-    young = new Set();
+    young = new IdSet();
     youngSinceMs = monotonic();
   };
   return {
     isNew(id) {
       const ageMs = monotonic() - youngSinceMs;
-      if (ageMs >= windowMs) rotate(ageMs >= 2 * windowMs ? new Set() : young);
+      if (ageMs >= windowMs) rotate(ageMs >= 2 * windowMs ? new IdSet() : young);
       if (young.has(id) || old.has(id)) return false;
-      if (young.size >= maxProofs / 2) rotate(young);
-      young.add(id);
+      if (young.size >= maxProofs / 2) {
+        rotate(young);
+        young.has(id);
+      }
+      young.add();
       return true;
     },
   };
+}
+
+/** How many characters of an id make a word of 30 bits, and how many words identify a proof. Of a hash they have more than 80 bits. */
+const CHARACTERS = 5;
+const WORDS = 3;
+
+/** Remembers ids in an array of numbers. A set of texts would fill the old generation of the heap, whose collections delay requests. */
+class IdSet {
+  size = 0;
+  /** The words of each id, one after another; -1 where there is none. At most half of the places are taken. */
+  #words = new Int32Array(WORDS * 256).fill(-1);
+  readonly #id = new Int32Array(WORDS);
+
+  has(id: string): boolean {
+    for (let word = 0; word < WORDS; word++) this.#id[word] = wordOf(id, word * CHARACTERS);
+    return this.#words[this.#placeOf(this.#id, 0)] !== -1;
+  }
+
+  /** Adds the id that `has` was called with last. */
+  add(): void {
+    const before = this.#words;
+    if (2 * WORDS * ++this.size > before.length) {
+      this.#words = new Int32Array(2 * before.length).fill(-1);
+      for (let at = 0; at < before.length; at += WORDS) if (before[at] !== -1) this.#put(before, at);
+    }
+    this.#put(this.#id, 0);
+  }
+
+  #put(id: Int32Array, at: number): void {
+    const place = this.#placeOf(id, at);
+    for (let word = 0; word < WORDS; word++) this.#words[place + word] = id[at + word] ?? 0;
+  }
+
+  /** Returns the place of an id, or the free one where it is to be put. */
+  #placeOf(id: Int32Array, at: number): number {
+    const words = this.#words;
+    // Multiplied by a large odd number, all bits of the words have an effect on the upper ones.
+    const mixed = Math.imul((id[at] ?? 0) ^ ((id[at + 1] ?? 0) << 2), 0x9e3779b1) >>> 8;
+    let place = (mixed % (words.length / WORDS)) * WORDS;
+    while (words[place] !== -1 && !isSame(words, place, id, at)) place = (place + WORDS) % words.length;
+    return place;
+  }
+}
+
+function wordOf(id: string, from: number): number {
+  let word = 0;
+  for (let at = from; at < from + CHARACTERS; at++) word = (word << 6) ^ (at < id.length ? id.charCodeAt(at) & 63 : 0);
+  return word;
+}
+
+function isSame(words: Int32Array, place: number, id: Int32Array, at: number): boolean {
+  for (let word = 0; word < WORDS; word++) if (words[place + word] !== id[at + word]) return false;
+  return true;
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { createReplays } from "../../../src/verifier/dpop/replays.ts";
 
@@ -34,4 +35,19 @@ test("each set is kept for exactly its window, counted from the proof that began
   // After two windows without a proof, nothing is left of the young set either.
   nowMs = 400;
   expect(replays.isNew("a")).toBe(true);
+});
+
+test("every one of many proofs is remembered, and none is taken for another", () => {
+  const replays = createReplays({ windowMs: 100, monotonic: () => 0 });
+  const ids = Array.from({ length: 5_000 }, (_, n) => createHash("sha256").update(String(n)).digest("base64url"));
+  expect(ids.filter((id) => !replays.isNew(id))).toEqual([]);
+  expect(ids.filter((id) => replays.isNew(id))).toEqual([]);
+});
+
+test("ids that differ in one character are different proofs", () => {
+  const replays = createReplays({ windowMs: 100, monotonic: () => 0 });
+  const id = "AAAAAAAAAAAAAAA";
+  const others = [...id].map((_, at) => `${id.slice(0, at)}B${id.slice(at + 1)}`);
+  for (const each of [id, ...others]) expect(replays.isNew(each), each).toBe(true);
+  for (const each of [id, ...others]) expect(replays.isNew(each), each).toBe(false);
 });
