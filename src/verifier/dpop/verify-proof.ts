@@ -23,12 +23,15 @@ export type Signed = Pick<CompactJws, "input" | "signature">;
 
 /** Verifies a DPoP proof within one turn of the event loop. The caller must check whether the proof is presented for the first time. */
 export function verifyProof(text: string, expected: ProofExpectation): ProofResult {
-  const read = readProof(text, expected, (header) => known.get(header)?.key);
+  let recent: KnownKey | undefined;
+  const read = readProof(text, expected, (header) => {
+    recent = known.get(header);
+    return recent?.key;
+  });
   if (!read.ok) return read;
   const { key, jws, jti, ath } = read;
   const { accessToken } = expected;
   if (accessToken !== undefined && ath !== sha256(accessToken)) return refuseProof("proof_wrong_token");
-  const recent = known.get(jws.header);
   const fault = recent === undefined ? findKeyFault(key.members) : undefined;
   if (fault !== undefined) return refuseProof(PROOF_FAULTS[fault]);
   const object = recent?.object ?? importPublicKey(key.members);

@@ -91,9 +91,14 @@ function verify(
   throw countFailure(deps, requester) ?? (accessToken === undefined ? badProof() : SHARED_ERRORS.badProof);
 }
 
+/** The last URL of a request with a proof, and what `urlsOf` returned: nearly all of these requests have the same URL. */
+let last: { readonly baseUrl: string; readonly url: string; readonly urls: readonly string[] } | undefined;
+
 /** Returns the URLs by which the client may know this request. Behind a proxy, the request may have another host and a shorter path. */
 function urlsOf({ baseUrl }: DpopParts, { url }: HandlerContext): readonly string[] {
+  if (last?.url === url && last.baseUrl === baseUrl) return last.urls;
   const path = URL.parse(url)?.pathname; // `URL.parse` returns null if the host is not valid.
   const known = path === undefined ? undefined : proofUrl(baseUrl + path);
-  return known === undefined ? [] : [known];
+  last = { baseUrl, url, urls: known === undefined ? [] : [known] };
+  return last.urls;
 }
