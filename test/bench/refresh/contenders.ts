@@ -1,7 +1,15 @@
 /** The servers that are measured, and the requests that each of them gets. */
 import type { Plan } from "./plan.ts";
 import { start } from "./processes.ts";
-import { logoutJson, type Request, refreshGrpc, refreshGrpcWeb, refreshJson, refreshRpc } from "./requests.ts";
+import {
+  logoutJson,
+  type Request,
+  refreshGrpc,
+  refreshGrpcWeb,
+  refreshJson,
+  refreshOAuth,
+  refreshRpc,
+} from "./requests.ts";
 import { accepts, ISSUER, logIn, type Service, startService, type World } from "./service.ts";
 
 export const CONNECTIONS = 32;
@@ -109,6 +117,8 @@ export const CONTENDERS: Readonly<Record<string, (stage: Stage, baseline?: strin
   },
 
   rpc: ({ rotating }) => refreshing("rpc", "this service, Connect RPC", rotating, refreshRpc),
+
+  oauth: ({ rotating }) => refreshing("oauth", "this service, OAuth token endpoint", rotating, refreshOAuth),
 
   grpc: async ({ rotating }) => {
     const contender = await refreshing("grpc", "this service, gRPC", rotating, refreshGrpc);

@@ -1,6 +1,6 @@
 /**
  * Generates the load in a separate process, with raw sockets, keep-alive and one request in flight per connection. It reads only the
- * status, the end and the cookie of each response, because it shares a core with Redis and must use little of it.
+ * status, the end and the refresh token of each response, because it shares a core with Redis and must use little of it.
  */
 import { connect, type Socket } from "node:net";
 import { GrpcConnection } from "./grpc-connection.ts";
@@ -20,7 +20,8 @@ function readReply(text: string): Reply | undefined {
   const [, length] = /\r\ncontent-length: *(\d+)/i.exec(head) ?? [];
   const whole = length === undefined ? text.endsWith("\r\n0\r\n\r\n") : text.length - body >= Number(length);
   if (!whole) return undefined;
-  return { status: text.slice(9, 12), cookie: /\r\nset-cookie: *refresh_token=([^;]+)/i.exec(head)?.[1] };
+  const successor = /\r\nset-cookie: *refresh_token=([^;]+)/i.exec(head) ?? /"refresh_token":"([^"]+)"/.exec(text);
+  return { status: text.slice(9, 12), cookie: successor?.[1] };
 }
 
 /** A connection of a client, with one request in flight. */

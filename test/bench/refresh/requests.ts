@@ -31,6 +31,19 @@ export const refreshGrpcWeb = (port: number) =>
     "application/grpc-web+proto",
   );
 
+/** A form ends with the refresh token, which has 96 characters. */
+export function refreshOAuth(port: number): Request {
+  const form = "grant_type=refresh_token&client_id=bench&refresh_token=";
+  const lines = [
+    "POST /v1/oauth/token HTTP/1.1",
+    `host: 127.0.0.1:${port}`,
+    "accept: application/json",
+    "content-type: application/x-www-form-urlencoded",
+    `content-length: ${form.length + 96}`,
+  ];
+  return { head: `${lines.join("\r\n")}\r\n\r\n${form}`, tail: "" };
+}
+
 /** Returns no text, because the client makes the binary frames of gRPC from the credential alone. */
 export const refreshGrpc = (): Request => ({ head: "", tail: "" });
 
