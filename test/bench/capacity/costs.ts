@@ -11,7 +11,7 @@ export type Costs = {
      * (src/service/store/redis/log-reader.ts).
      */
     readonly reading: number;
-    /** The cost of delivering one message of the feed to one watcher of 900. */
+    /** The cost of delivering one message of the feed to one watcher of 200, while sessions end. */
     readonly message: number;
     /** The cost of each second in which the instance receives no requests. */
     readonly rest: number;

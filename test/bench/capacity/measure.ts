@@ -4,7 +4,7 @@ import { startWatchers } from "../logout/watchers.ts";
 import { machine } from "../machine.ts";
 import { ADMIN_TOKEN, logIn, type Service } from "../refresh/service.ts";
 import type { Costs } from "./costs.ts";
-import { type Demand, HEARTBEATS_PER_SECOND, instanceCores, redisCores } from "./needs.ts";
+import { type Demand, instanceCores, PLAN, redisCores } from "./needs.ts";
 import {
   bytesOfRefresh,
   figures,
@@ -17,18 +17,20 @@ import {
   type World,
 } from "./world.ts";
 
-/** The rate of refreshes in the measurement: about half of what one core can serve. */
-const REFRESHES_PER_SECOND = 2_400;
+/** The rate of refreshes at which the measurement looks for the one that takes the plan's share of a core. */
+const FIRST_RATE = 2_400;
 /**
  * How many intervals of `SLICE_S` pass before a measurement begins, to warm up the service. V8 compiles a function only after many calls.
  */
 const WARM_SLICES = 3;
+/** Of how many intervals of a steady load the median counts: on a virtual machine one differs from the next by a fifth. */
+const ROUNDS = 5;
 const ENDINGS_PER_SECOND = 100;
 /** The number of instances that receive no requests and only read from the log which sessions another instance has ended. */
 const READERS = 3;
 const SESSIONS = 10_000;
-/** Nearly as many as an instance takes. A message is encoded once for all, so for each of a few watchers it costs several times as much. */
-const WATCHERS = 900;
+/** The mixture besides its refreshes, a second: what an instance takes of a deployment with 100,000 refreshes a second. */
+const MIXTURE = { creationsPerSecond: 4, endingsPerSecond: 28, verifiers: 200 };
 /** The bytes of a message of the feed without revocations, as Connect frames it. */
 const MESSAGE_BYTES = 130;
 
@@ -37,9 +39,9 @@ type Cost = { readonly instance: number; readonly redis: number };
 
 const rest = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
-/** Measures the cost of a second without work, in µs of CPU. */
+/** Measures the cost of a second without work, in µs of CPU. The median leaves out the time when Redis enlarges its tables after logins. */
 async function atRest(world: World): Promise<Cost> {
-  const { seconds, instance, redis } = await spent(world, () => rest(SLICE_S));
+  const { seconds, instance, redis } = (await typical(world, () => rest(SLICE_S))).spending;
   return { instance: instance / seconds, redis: redis / seconds };
 }
 
@@ -54,24 +56,18 @@ export async function measure(log: Log): Promise<Costs> {
   try {
     const [service] = world.services as [Service];
     const { creation, session, idle } = await measureCreations(world, service, log);
-    log("refreshes");
-    const ofRefresh = await refreshes(service, await logIn(service, SESSIONS), REFRESHES_PER_SECOND);
-    for (let slice = 0; slice < WARM_SLICES; slice++) await ofRefresh.run();
-    let count = 0;
-    const refreshing = await spent(world, async () => {
-      count = await ofRefresh.run();
-    });
-    await ofRefresh.stop();
-    const refresh = each(refreshing, idle, count);
     log("endings");
     const { ending, reading } = await measureEndings(world, service, idle);
     log("watchers");
-    const message = await measureMessages(world, service, idle);
+    const message = await measureMessages(world, service, idle, ending);
+    log("refreshes");
+    const costs = { creation: creation.instance, ending: ending.instance, message, rest: idle.instance };
+    const { refresh, refreshAtRedis } = await measureRefreshes(world, service, idle, shareOfRefreshes(costs));
     const [user] = await logIn(service, 1);
     if (user === undefined) throw new Error("no session");
     const bytes = {
       refresh: await bytesOfRefresh(service, user),
-      refreshAtRedis: refreshing.redisBytes / (REFRESHES_PER_SECOND * SLICE_S),
+      refreshAtRedis,
       message: MESSAGE_BYTES,
     };
     log("a cluster at rest");
@@ -105,6 +101,48 @@ export async function measure(log: Log): Promise<Costs> {
   }
 }
 
+/** Returns the share of a core that refreshes have in a mixture with which an instance is as busy as planned. */
+function shareOfRefreshes(costs: Omit<Costs["instance"], "refresh" | "reading">): number {
+  const demand = { refreshesPerSecond: 0, sessions: 0, ...MIXTURE };
+  const { requests, feed } = instanceCores(demand, { instance: { ...costs, refresh: 0, reading: 0 } });
+  return PLAN.use - requests - feed - costs.rest / 1e6;
+}
+
+/**
+ * Measures refreshes at the rate that they have in the mixture. At a tenth of that rate each costs twice as much: the process wakes up for
+ * each one, and its code has left the processor's caches.
+ *
+ * @param share the share of a core that refreshes have in the mixture
+ */
+async function measureRefreshes(world: World, service: Service, idle: Cost, share: number) {
+  const sessions = await logIn(service, SESSIONS);
+  let rate = FIRST_RATE;
+  let found = { refresh: idle, refreshAtRedis: 0 };
+  for (let round = 0; round < WARM_SLICES; round++) {
+    const load = await refreshes(service, sessions.splice(0, SESSIONS / WARM_SLICES), rate);
+    await load.run(); // The first run warms up the service.
+    const { spending, counted } = await typical(world, load.run);
+    await load.stop();
+    found = { refresh: each(spending, idle, counted), refreshAtRedis: spending.redisBytes / counted };
+    rate = (share * 1e6) / found.refresh.instance;
+  }
+  return found;
+}
+
+/** Measures an action several times, and returns the time for which the instances needed the median of all CPU time. */
+async function typical<T>(world: World, what: () => Promise<T>) {
+  const all: { spending: Spent; counted: T }[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    let counted: T | undefined;
+    const spending = await spent(world, async () => {
+      counted = await what();
+    });
+    all.push({ spending, counted: counted as T });
+  }
+  const cores = ({ spending }: { spending: Spent }) => spending.instance / spending.seconds;
+  return all.sort((one, other) => cores(one) - cores(other))[ROUNDS >> 1] as (typeof all)[number];
+}
+
 /** Measures the end of sessions at one instance, alone and with other instances that only read the log. */
 async function measureEndings(world: World, service: Service, idle: Cost): Promise<{ ending: Cost; reading: Cost }> {
   const ending = await endings(world, service, idle);
@@ -135,15 +173,19 @@ async function endings(world: World, service: Service, idle: Cost, rate?: number
   return each(spending, idle, count);
 }
 
-/** Measures the cost of one message of the feed for each watcher. */
-async function measureMessages(world: World, service: Service, idle: Cost): Promise<number> {
-  const watchers = await startWatchers([service.adminUrl], ADMIN_TOKEN, WATCHERS);
-  await rest(WARM_SLICES * SLICE_S);
-  const before = await watchers.messages();
-  const watching = await spent(world, () => rest(SLICE_S));
-  const messages = (await watchers.messages()) - before;
+/** Measures what a message of the feed costs for each watcher, while sessions end. What an ending itself costs is `ending`. */
+async function measureMessages(world: World, service: Service, idle: Cost, ending: Cost): Promise<number> {
+  const load = await logouts(service, await logIn(service, SESSIONS), MIXTURE.endingsPerSecond);
+  const watchers = await startWatchers([service.adminUrl], ADMIN_TOKEN, MIXTURE.verifiers);
+  await load.run(); // The first run warms up the service.
+  const { spending, counted } = await typical(world, async () => {
+    const before = await watchers.messages();
+    return { endings: await load.run(), messages: (await watchers.messages()) - before };
+  });
   watchers.stop();
-  return each(watching, idle, messages).instance;
+  await load.stop();
+  const ofEndings = { ...spending, instance: spending.instance - counted.endings * ending.instance };
+  return each(ofEndings, idle, counted.messages).instance;
 }
 
 async function measureCreations(world: World, service: Service, log: Log) {
@@ -158,57 +200,49 @@ async function measureCreations(world: World, service: Service, log: Log) {
 
 type Compared = { readonly what: string; readonly predicted: number; readonly measured: number };
 
-/** Measures a mixture of all operations at two instances, and compares the costs with those that the formulas predict. */
+/**
+ * Measures a mixture of all operations that takes the plan's share of a core of one instance, beside another instance that only reads the
+ * log, and compares the costs with those that the formulas predict.
+ */
 export async function compare(costs: Costs, log: Log): Promise<Compared[]> {
   const world = await startWorld(2);
   try {
-    const [one, two] = world.services as [Service, Service];
+    const [busy] = world.services as [Service, Service];
     log("a mixture");
-    const loads = await Promise.all([
-      refreshes(one, await logIn(one, SESSIONS / 2), REFRESHES_PER_SECOND / 2),
-      refreshes(two, await logIn(two, SESSIONS / 2), REFRESHES_PER_SECOND / 3),
-    ]);
-    const ending = await logouts(two, await logIn(two, SESSIONS / 2), ENDINGS_PER_SECOND / 2);
-    for (let slice = 0; slice < WARM_SLICES; slice++) await Promise.all(loads.map((load) => load.run()));
+    const rate = (shareOfRefreshes(costs.instance) * 1e6) / costs.instance.refresh;
+    const refreshing = await refreshes(busy, await logIn(busy, SESSIONS), rate);
+    const ending = await logouts(busy, await logIn(busy, SESSIONS / 2), MIXTURE.endingsPerSecond);
+    for (let slice = 0; slice < WARM_SLICES; slice++) await refreshing.run();
     await ending.run(); // The first run warms up the service.
-    const watchers = await startWatchers([one.adminUrl], ADMIN_TOKEN, WATCHERS);
-    const before = await watchers.messages();
-    let counts: number[] = [];
-    const CREATIONS = 200;
-    const mixture = await spent(world, async () => {
-      counts = await Promise.all([
-        ...loads.map((load) => load.run()),
-        ending.run(),
-        logIn(one, CREATIONS).then(() => CREATIONS),
-      ]);
+    const watchers = await startWatchers([busy.adminUrl], ADMIN_TOKEN, MIXTURE.verifiers);
+    const creations = MIXTURE.creationsPerSecond * SLICE_S;
+    const { spending, counted } = await typical(world, async () => {
+      const [refreshed, ended] = await Promise.all([refreshing.run(), ending.run(), logIn(busy, creations)]);
+      return { refreshed, ended };
     });
-    const messages = (await watchers.messages()) - before;
     watchers.stop();
-    await Promise.all([...loads, ending].map((load) => load.stop()));
-    const [ofOne = 0, ofTwo = 0, endings = 0] = counts;
+    await Promise.all([refreshing, ending].map((load) => load.stop()));
+    const { seconds } = spending;
     const demand: Demand = {
-      refreshesPerSecond: (ofOne + ofTwo) / mixture.seconds,
-      creationsPerSecond: CREATIONS / mixture.seconds,
-      endingsPerSecond: endings / mixture.seconds,
+      refreshesPerSecond: counted.refreshed / seconds,
+      creationsPerSecond: creations / seconds,
+      endingsPerSecond: counted.ended / seconds,
       sessions: 0,
-      verifiers: 0,
+      verifiers: MIXTURE.verifiers,
     };
-    const feed = (messages * costs.instance.message) / mixture.seconds / 1e6;
     const idle = (2 * costs.instance.rest) / 1e6;
-    const reading = (2 * demand.endingsPerSecond * costs.instance.reading) / 1e6;
-    log(
-      `messages: ${messages}, heartbeats alone would be ${Math.round(WATCHERS * HEARTBEATS_PER_SECOND * mixture.seconds)}`,
-    );
+    const reading = (demand.endingsPerSecond * costs.instance.reading) / 1e6;
+    const { requests, feed } = instanceCores(demand, costs);
     return [
       {
         what: "CPU of two instances, cores",
-        predicted: instanceCores(demand, costs).requests + reading + feed + idle,
-        measured: mixture.instance / mixture.seconds / 1e6,
+        predicted: requests + feed + reading + idle,
+        measured: spending.instance / seconds / 1e6,
       },
       {
         what: "CPU of Redis, cores",
         predicted: redisCores(demand, costs, 2, false),
-        measured: mixture.redis / mixture.seconds / 1e6,
+        measured: spending.redis / seconds / 1e6,
       },
     ];
   } finally {

@@ -41,7 +41,7 @@ export const PLAN: Plan = {
  * The feed sends this many heartbeats per second to each watcher. With heartbeats and revocations together, a watcher gets at most
  * `MAX_MESSAGES_PER_SECOND`.
  */
-export const HEARTBEATS_PER_SECOND = 2;
+const HEARTBEATS_PER_SECOND = 2;
 const MAX_MESSAGES_PER_SECOND = 40;
 /** The number of partitions in Redis (src/service/store/redis/partitions.ts). A cluster can have no more nodes that share the load. */
 export const PARTITIONS = 256;
@@ -72,7 +72,10 @@ export type Needs = {
 };
 
 /** Returns how many cores all instances together use. */
-export function instanceCores(demand: Demand, costs: Costs): { readonly requests: number; readonly feed: number } {
+export function instanceCores(
+  demand: Demand,
+  costs: Pick<Costs, "instance">,
+): { readonly requests: number; readonly feed: number } {
   const { instance } = costs;
   const requests =
     demand.refreshesPerSecond * instance.refresh +
