@@ -9,6 +9,8 @@ import { OAuthAdminService } from "../../../gen/auth/admin/v1/oauth_admin_pb.ts"
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SharedSignalsService } from "../../../gen/auth/admin/v1/shared_signals_pb.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import { ServerReflection as Reflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { scopeOf } from "../../../src/service/api/admin/scopes.ts";
 import { SCOPES, type Scope } from "../../../src/service/session/admin/access.ts";
 import { RPC_PROTOCOLS } from "../../support/clients.ts";
@@ -49,6 +51,13 @@ afterAll(() => service.stop());
 
 test("every RPC of the admin API has a scope", () => {
   for (const method of METHODS) expect(SCOPES, method.name).toContain(scopeOf(method));
+});
+
+test("a service that has no scopes is for nobody, except reflection, which is for every admin", () => {
+  for (const method of Reflection.methods) expect(scopeOf(method)).toBeUndefined();
+  for (const method of SessionService.methods) {
+    expect(() => scopeOf(method)).toThrow(`${SessionService.typeName} has no scopes`);
+  }
 });
 
 test("the documentation has the same table", () => {

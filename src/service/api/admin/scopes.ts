@@ -50,9 +50,19 @@ const TABLES = new Map<string, Readonly<Record<string, Scope>>>([
 /** Scopes that are included in another one. */
 const INCLUDED_IN: Partial<Record<Scope, Scope>> = { "signals:receive": "signals:manage" };
 
-/** Returns the scope of an RPC; undefined for other services on the same listener (reflection), which any admin may call. */
+/** Services of the same listener that any admin may call. */
+const WITHOUT_SCOPES: ReadonlySet<string> = new Set([
+  "grpc.reflection.v1.ServerReflection",
+  "grpc.reflection.v1alpha.ServerReflection",
+]);
+
+/** Returns the scope of an RPC; undefined if any admin may call it. @throws TypeError for a service without scopes, which nobody may call */
 export function scopeOf(method: DescMethod): Scope | undefined {
-  return isForReceivers(method) ? "signals:receive" : TABLES.get(method.parent.typeName)?.[method.localName];
+  if (isForReceivers(method)) return "signals:receive";
+  const { typeName } = method.parent;
+  const scope = TABLES.get(typeName)?.[method.localName];
+  if (scope === undefined && !WITHOUT_SCOPES.has(typeName)) throw new TypeError(`${typeName} has no scopes`);
+  return scope;
 }
 
 export function allows(may: (scope: Scope) => boolean, scope: Scope): boolean {
