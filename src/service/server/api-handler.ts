@@ -105,7 +105,7 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
       withOurErrors(withProbes(routes(router), config, deps, parts), options.onBug);
     return connectNodeAdapter({ ...options, routes: all, acceptCompression, fallback: notFound(parts) });
   };
-  // The first stream or gRPC probe creates it, because many instances serve neither, and it takes half a megabyte.
+  // The first stream, gRPC probe or unknown path creates it, because it takes half a megabyte that many instances never need.
   let connect: Handler | undefined;
   const streams = streamsOf(parts);
   const call: Handler = (request, response) => {

@@ -4,7 +4,7 @@ import { verifyProof } from "../../verifier/dpop/verify-proof.ts";
 import { RecentlyUsed } from "../../verifier/recently-used.ts";
 import { deviceCookie } from "../api/public/device-cookie.ts";
 import type { DeviceBindingParts } from "../api/public/device-service.ts";
-import type { DpopParts } from "../api/public/dpop.ts";
+import { createProofUrls, type DpopParts } from "../api/public/dpop.ts";
 import type { Config } from "../config/config.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { verifyDeviceProof } from "../tokens/device-proof.ts";
@@ -59,6 +59,7 @@ export function createDpop(
     replays: createReplays({ windowMs: PROOF_LIFE_MS, monotonic: () => performance.now() }),
     nonces: createProofNonces({ keys, maxAgeMs: PROOF_LIFE_MS, entropy }),
     requiresNonce: dpopNonces,
-    baseUrl: new URL(issuer).href.replace(/\/$/, ""), // The URL parser has converted the host to ASCII, as it is in proofs.
+    // The URL parser has converted the host to ASCII, as it is in proofs.
+    urlsOf: createProofUrls(new URL(issuer).href.replace(/\/$/, "")),
   };
 }

@@ -24,8 +24,8 @@ export type DpopParts = {
   /** Issues and checks the nonces of proofs. A nonce is valid only for the session for which it was issued. */
   readonly nonces: DeviceChallenges;
   readonly requiresNonce: boolean;
-  /** The URL below which clients reach the public API, without a slash at its end. */
-  readonly baseUrl: string;
+  /** Returns the URLs by which a client may know a request for this one. */
+  readonly urlsOf: (url: string) => readonly string[];
 };
 
 export type DpopDeps = FailureDeps & {
@@ -69,7 +69,7 @@ function verify(
   const issueNonce = () => context.responseHeader.set(NONCE, nonces.issue(sid, now));
   const verified = dpop.verifyProof(text, {
     method: context.requestMethod,
-    urls: urlsOf(dpop, context),
+    urls: dpop.urlsOf(context.url),
     nowMs: toWallClock(now, store.shiftMs({ sid })),
     accessToken,
     isFreshNonce: (nonce) => nonces.check(nonce, sid, now).ok,
@@ -91,14 +91,19 @@ function verify(
   throw countFailure(deps, requester) ?? (accessToken === undefined ? badProof() : SHARED_ERRORS.badProof);
 }
 
-/** The last URL of a request with a proof, and what `urlsOf` returned: nearly all of these requests have the same URL. */
-let last: { readonly baseUrl: string; readonly url: string; readonly urls: readonly string[] } | undefined;
-
-/** Returns the URLs by which the client may know this request. Behind a proxy, the request may have another host and a shorter path. */
-function urlsOf({ baseUrl }: DpopParts, { url }: HandlerContext): readonly string[] {
-  if (last?.url === url && last.baseUrl === baseUrl) return last.urls;
-  const path = URL.parse(url)?.pathname; // `URL.parse` returns null if the host is not valid.
-  const known = path === undefined ? undefined : proofUrl(baseUrl + path);
-  last = { baseUrl, url, urls: known === undefined ? [] : [known] };
-  return last.urls;
+/**
+ * Returns the function that tells by which URLs a client may know a request. Behind a proxy, the request may have another host and a shorter
+ * path. Nearly all requests have the same URL, so that of the last one is kept.
+ *
+ * @param baseUrl the URL below which clients reach the public API, without a slash at its end
+ */
+export function createProofUrls(baseUrl: string): DpopParts["urlsOf"] {
+  let last: { readonly url: string; readonly urls: readonly string[] } | undefined;
+  return (url) => {
+    if (last?.url === url) return last.urls;
+    const path = URL.parse(url)?.pathname; // `URL.parse` returns null if the host is not valid.
+    const known = path === undefined ? undefined : proofUrl(baseUrl + path);
+    last = { url, urls: known === undefined ? [] : [known] };
+    return last.urls;
+  };
 }
