@@ -17,20 +17,14 @@ export const TAGS: readonly string[] = Array.from(
 /** The partition for data that belongs to no single session, such as the subscriptions. */
 export const FIRST_TAG = TAGS[0] ?? "";
 
-/** Maps the code of each character of base64url to its six bits. */
-const BITS = new Uint8Array(128);
-for (let bits = 0; bits < 64; bits++)
-  BITS[
-    Buffer.of(bits << 2)
-      .toString("base64url")
-      .charCodeAt(0)
-  ] = bits;
+/** Maps the first two characters of a session id, which contain its first byte and four bits of the second one, to the hash tag. */
+const BY_START = new Map<string, string>();
+for (const [byte, tag] of TAGS.entries()) {
+  for (let next = 0; next < 256; next += 16) BY_START.set(Buffer.of(byte, next).toString("base64url").slice(0, 2), tag);
+}
 
-/** Returns the hash tag of the first byte of a session id, whose first two characters contain it. */
 export function tagOfSession(sid: SessionId): string {
-  const first = BITS[sid.charCodeAt(0)] ?? 0;
-  const second = BITS[sid.charCodeAt(1)] ?? 0;
-  return TAGS[(first << 2) | (second >> 4)] ?? "";
+  return BY_START.get(sid.slice(0, 2)) ?? "";
 }
 
 export function tagOfSubject(subject: string): string {
@@ -157,7 +151,7 @@ export class Clocks {
   /** The store's time. Without a place, the shift is that of the first partition, because the clocks of the nodes differ only a little. */
   readonly time: Pick<SessionStore, "now" | "shiftMs"> = {
     now: (sid) => {
-      const clock = this.#deps.clustered ? this.of(tagOfSession(sid)) : this.#one;
+      const clock = this.of(tagOfSession(sid));
       return toStoreTime(clock.wall(this.#deps.steady()) ?? wallMs(Date.now()), clock.shiftMs);
     },
     shiftMs: (place) => (this.#deps.clustered && place !== undefined ? this.of(tagOf(place)) : this.#one).shiftMs,
