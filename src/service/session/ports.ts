@@ -69,8 +69,8 @@ export type CreateOptions = {
   readonly replaces?: SessionId | undefined;
   readonly origin?: Origin | undefined;
   /**
-   * The session is created only if none was created with its id and this option at most so many ms before. So an id that follows from
-   * something else, such as a session of another system, leads to one session, and to none after that one has ended.
+   * Claims the id for so many ms. Until then a later call with the same id gets the session of the first one (`isNew` is false), or `ended`
+   * if that has ended. So an id that follows from something else, such as a session of another system, leads to one session.
    */
   readonly claimMs?: number | undefined;
 };

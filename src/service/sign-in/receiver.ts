@@ -22,7 +22,7 @@ export function createReceiver(receive: (request: Request) => Promise<Received>,
     const waitMs = received.status === 400 ? deps.takeFailure(request) : undefined;
     if (received.status === 400 && waitMs === undefined) return sendJson(response, 400, received.error);
     const status = waitMs === undefined ? received.status : 429;
-    const retry = status === 503 ? "1" : waitMs && retryAfter(waitMs);
+    const retry = status === 503 ? "1" : waitMs === undefined ? undefined : retryAfter(waitMs);
     const headers = { "cache-control": "no-store", "content-length": 0, ...(retry && { "retry-after": retry }) };
     respond(response, status, headers);
   };

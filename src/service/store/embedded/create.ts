@@ -45,7 +45,7 @@ async function create(
   let newDevice: boolean | undefined;
   let progress: LimitProgress | undefined;
 
-  type Taken = CreateStep | Exclude<LimitStep, { readonly state: "within" }> | { state: "ended" };
+  type Taken = CreateStep | Exclude<LimitStep, { readonly state: "within" }> | { readonly state: "ended" };
   const step = (now: StoreMs): Taken => {
     if (claimMs !== undefined) {
       isNew = sessions.live(sid, now) === undefined;

@@ -29,7 +29,7 @@ const EXAMINED_AT_ONCE = 200;
 const KEPT_MS = 60_000;
 
 /**
- * Ends a session. A `note` that is not empty is the text of its due record: an event to be recorded (session/events.ts). Returns the subject
+ * Ends a session. A `note` that is not empty is the text of its due record: an event to be recorded (session/events/events.ts). Returns the subject
  * of the session's actor, if it had one.
  */
 export type EndStep = (
@@ -116,13 +116,17 @@ export function createStep(
   // The sessions are counted only up to this limit. With more of them, one step cannot end enough sessions to make room for the new one,
   // even if MAX_EXPIRED of them have expired, so that a higher count would change nothing.
   const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
-  let evicted: SessionId[] = [];
+  const evict = (used: Used[], excess: number): readonly SessionId[] => {
+    const sids = takeExcess(used, excess, LIMIT_WINDOW).map(({ sid }) => sid);
+    for (const sid of sids) end(sid, "session_limit", now, note, subject);
+    return sids;
+  };
+  let evicted: readonly SessionId[] = [];
   // Sessions with an actor, which are few, count apart from the others.
   const acting = () => sql.actingOf.all(subject, now) as Used[];
   if (session.actor !== undefined) {
     const own = acting();
-    evicted = takeExcess(own, own.length - cap + 1, LIMIT_WINDOW).map(({ sid }) => sid);
-    for (const sid of evicted) end(sid, "session_limit", now, note, subject);
+    evicted = evict(own, own.length - cap + 1);
   } else if (counted + spared >= cap) {
     const many = counted > MAX_EXPIRED;
     const crowded = many && Number(sql.countToExamine.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED;
@@ -135,9 +139,7 @@ export function createStep(
     const excess = Math.max(0, count - cap + 1);
     const oldest = count <= FEW ? sql.oldestOfFew : sql.oldest;
     const ending = Math.min(excess, AT_ONCE);
-    const found = oldest.all(subject, now, ending + LIMIT_WINDOW - 1) as Used[];
-    evicted = takeExcess(found, ending, LIMIT_WINDOW).map(({ sid }) => sid);
-    for (const sid of evicted) end(sid, "session_limit", now, note, subject);
+    evicted = evict(oldest.all(subject, now, ending + LIMIT_WINDOW - 1) as Used[], ending);
     if (excess > AT_ONCE) return { state: "evicted", evicted };
   }
   return {
