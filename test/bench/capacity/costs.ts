@@ -41,9 +41,9 @@ export type Costs = {
 
 /** The costs on one machine. CPU times differ by a factor of two from machine to machine, so measure yours before you rely on a table. */
 export const MEASURED: Costs = {
-  instance: { refresh: 202, creation: 340, ending: 238, reading: 142, message: 16, rest: 16_135 },
-  redis: { refresh: 44, creation: 119, ending: 96, reading: 7, rest: 4_400, restOfCluster: 23_797 },
-  bytes: { refresh: 1_319, refreshAtRedis: 424, message: 130 },
-  memory: { session: 457 },
-  machine: "Redis 7.0, Node 26, two virtual cores, 2026-11-22 quiet (memory and message 2026-11-28, load 12)",
+  instance: { refresh: 131, creation: 349, ending: 279, reading: 270, message: 19, rest: 13_894 },
+  redis: { refresh: 37, creation: 115, ending: 124, reading: 3, rest: 4_151, restOfCluster: 23_757 },
+  bytes: { refresh: 1_319, refreshAtRedis: 432, message: 130 },
+  memory: { session: 437 },
+  machine: "Redis 7.0, Node 26, two virtual cores, 2026-11-28 quiet",
 };
