@@ -1,5 +1,5 @@
 /** Follows the files of a certificate, its key and the authorities of client certificates, which change while the service runs. */
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { type Followed, loadFollowedTexts } from "../files/follow.ts";
 import { checkTls, type Tls } from "./secure.ts";
 
@@ -18,6 +18,9 @@ export function readCertificate({ certFile, keyFile, clientCaFile }: Paths): Pro
 }
 
 function parse([cert = "", key = "", clientCa]: readonly string[]): Tls {
+  // A secure context accepts an empty text, as a file has while it is rewritten, and then refuses every connection. These functions throw.
+  new X509Certificate(cert);
+  createPrivateKey(key);
   checkTls({ cert, key });
   if (clientCa === undefined) return { cert, key };
   try {

@@ -119,11 +119,13 @@ describe("certificate files that change", () => {
   });
 
   test.each([
-    ["another certificate", () => selfSigned().cert],
-    ["no certificate", () => "nonsense"],
-  ])("a broken certificate is refused, and the one before stays in force: %s", async (_, broken) => {
-    const { certFile, running } = await files();
-    writeFileSync(certFile, broken());
+    ["another certificate", "certFile", (): string => selfSigned().cert],
+    ["no certificate", "certFile", (): string => "nonsense"],
+    ["an empty certificate", "certFile", (): string => ""],
+    ["an empty key", "keyFile", (): string => ""],
+  ] as const)("a broken file is refused, and the certificate before stays in force: %s", async (_, file, broken) => {
+    const { running, ...paths } = await files();
+    writeFileSync(paths[file], broken());
     await logged(running, "certificate_refused");
     expect((await request(running.publicUrl, { path: "/healthz", ca })).status).toBe(200);
     expect(running.stderr().match(/"certificate_refused"/g)).toHaveLength(1);

@@ -2,7 +2,7 @@
  * TLS to Redis: the authorities, the client's certificate and its key, and the name that a certificate of Redis must have. The files are
  * read at every connection. An open connection keeps its certificate, which Redis does not ask for again.
  */
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { type ConnectionOptions, checkServerIdentity, createSecureContext, type SecureContext } from "node:tls";
 import { followFile, type Taken } from "../../../platform/files/follow.ts";
@@ -52,8 +52,9 @@ function contextOf(files: TlsFiles): FileValue<SecureContext> {
   const names = Object.keys(files);
   return valueOfFiles(Object.values(files), (texts) => {
     const { ca, cert, key } = Object.fromEntries(texts.map((text, index) => [names[index], text]));
-    // A context accepts a file without any certificate, and then trusts no server. The constructor of a certificate throws.
-    if (ca !== undefined) new X509Certificate(ca);
+    // A context accepts a file without any certificate or key, and then trusts no server, or has no certificate. These functions throw.
+    for (const certificates of [ca, cert]) if (certificates !== undefined) new X509Certificate(certificates);
+    if (key !== undefined) createPrivateKey(key);
     return createSecureContext({ ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) });
   });
 }

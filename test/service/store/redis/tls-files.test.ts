@@ -55,11 +55,22 @@ test("the store has a client certificate, and uses changed files at its next con
   await expect(nameless.ping()).rejects.toThrow(StoreUnavailable);
   await nameless.close();
 
-  // Half of the files: the earlier ones stay in force, also for new connections.
+  const expectEarlierFiles = async () => {
+    await until(() => expect(lines).toContainEqual(expect.stringMatching(/^error Redis: a TLS file is broken/)));
+    await redis.admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await until(() => login(store));
+  };
+  // An empty file, as one is while it is rewritten in place: the earlier files stay in force, also for new connections.
+  for (const name of ["ca", "cert", "key"] as const) {
+    replace(name, "");
+    await expectEarlierFiles();
+    replace(name, first[name]);
+    await until(() => expect(lines).toContain("info Redis: the TLS files are valid again"));
+    lines.length = 0;
+  }
+  // Half of the files.
   replace("cert", second.cert);
-  await until(() => expect(lines).toContainEqual(expect.stringMatching(/^error Redis: a TLS file is broken/)));
-  await redis.admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-  await until(() => login(store));
+  await expectEarlierFiles();
 
   for (const name of ["ca", "key"] as const) replace(name, second[name]);
   await redis.admin.config("SET", ...(Object.entries(second.settings).flat() as [string, string]));
