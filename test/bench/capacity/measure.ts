@@ -109,7 +109,7 @@ function shareOfRefreshes(costs: Omit<Costs["instance"], "refresh" | "reading">)
 }
 
 /**
- * Measures refreshes at the rate that they have in the mixture. At a tenth of that rate each costs twice as much: the process wakes up for
+ * Measures refreshes at the rate that they have in the mixture. At a tenth of that rate each costs nearly twice as much: the process wakes up for
  * each one, and its code has left the processor's caches.
  *
  * @param share the share of a core that refreshes have in the mixture

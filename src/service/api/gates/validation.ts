@@ -21,10 +21,8 @@ export function validated<Service extends DescService>(
   for (const { input, localName } of service.methods) {
     const handler = checked[localName];
     if (handler === undefined || !hasRules(input)) continue;
-    // The rules are prepared at the first call, so that the start does not wait for them.
-    let violationsOf: ReturnType<typeof prepareRules> | undefined;
+    const violationsOf = prepareRules(input, MAX_VIOLATIONS);
     checked[localName] = (request, context) => {
-      violationsOf ??= prepareRules(input, MAX_VIOLATIONS);
       const violations = violationsOf(request);
       if (violations.length > 0) throw invalidFields(violations);
       return handler(request, context);

@@ -29,22 +29,24 @@ export function hasRules(type: DescMessage, seen = new Set<DescMessage>()): bool
 }
 
 /**
+ * The rules are prepared at the first request, so that the start does not wait for them.
+ *
  * @param most how many violations of one request are reported at most
- * @returns the function that finds the violations of requests
- * @throws Error for a rule that is not supported, in the request or in a message inside it
+ * @returns the function that finds the violations of requests. It throws an Error for a rule that is not supported, in the request or in a
+ * message inside it
  */
 export function prepareRules(type: DescMessage, most: number): (request: Message) => readonly FieldViolation[] {
-  const prepared: Prepared = new Map();
-  prepareMessage(type, prepared, most);
+  let prepared: Prepared | undefined;
   return (request) => {
+    prepared ??= prepareMessage(type, new Map(), most);
     const found: FieldViolation[] = [];
     prepared.get(type)?.(request, "", found);
     return found.slice(0, most);
   };
 }
 
-function prepareMessage(type: DescMessage, prepared: Prepared, most: number): void {
-  if (prepared.has(type) || !hasRules(type)) return;
+function prepareMessage(type: DescMessage, prepared: Prepared, most: number): Prepared {
+  if (prepared.has(type) || !hasRules(type)) return prepared;
   const groups = naming(type.typeName, () => groupsOf(type));
   const grouped = groups.flatMap(({ members }) => members);
   const fields = type.fields.filter(
@@ -58,6 +60,7 @@ function prepareMessage(type: DescMessage, prepared: Prepared, most: number): vo
     for (const examine of steps) examine(message, path, found);
   });
   for (const { message } of fields) if (message !== undefined) prepareMessage(message, prepared, most);
+  return prepared;
 }
 
 /** Names in an error the place where the rule is declared. */

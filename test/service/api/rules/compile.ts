@@ -1,5 +1,5 @@
 /** Compiles .proto texts with rules. */
-import { createFileRegistry, type DescMessage, type DescService } from "@bufbuild/protobuf";
+import { create, createFileRegistry, type DescMessage, type DescService } from "@bufbuild/protobuf";
 import { prepareRules } from "../../../../src/service/api/rules/violations.ts";
 import { buildProtos, testProto } from "../../../protoc-gen-http-openapi/describe.ts";
 
@@ -17,7 +17,7 @@ export function compileService(text: string, more: Readonly<Record<string, strin
 /** Returns the reason why the rules of a request are refused, or undefined if they are not. */
 export function faultOf(type: DescMessage): string | undefined {
   try {
-    prepareRules(type, 1);
+    prepareRules(type, 1)(create(type));
     return undefined;
   } catch (error) {
     return (error as Error).message;
