@@ -98,6 +98,7 @@ test("a clock that was set back and forth is followed, and one that was not set 
   expect(db.prepare("SELECT count(*) AS count FROM clock").get()?.count).toBe(1);
 });
 
+// Only Linux identifies the boot of a machine in a file, so the test is skipped on other systems. CI runs on Linux.
 test.runIf(process.platform === "linux")(
   "without a clock of a test, the time is compared with that of the machine",
   () => {
