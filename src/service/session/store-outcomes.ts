@@ -1,4 +1,5 @@
 /** The outcomes of the store's methods (ports.ts). */
+import type { SessionLimit } from "./admin/limit.ts";
 import type { ProofRefusal, ServingVerdict } from "./devices/binding.ts";
 import type { Audience, Revocation, Session, SessionId, StaleMark } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation/rotation.ts";
@@ -27,7 +28,12 @@ export type CreateOutcome =
       readonly newDevice: boolean;
     }
   /** The limit does not allow another session. `live` has some of those that it counts, the least recently used first. */
-  | { readonly ok: false; readonly reason: "refused"; readonly live: readonly Session[] }
+  | {
+      readonly ok: false;
+      readonly reason: "refused";
+      readonly limit: SessionLimit;
+      readonly live: readonly Session[];
+    }
   /** With `claimMs`: an earlier call has created the session, and it has ended since. */
   | { readonly ok: false; readonly reason: "ended" };
 

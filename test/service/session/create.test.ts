@@ -107,7 +107,7 @@ test("a creation to which the store did not reply does not count", async () => {
 test("a creation that a limit refuses does not count, and is recorded", async () => {
   const limit = { scope: "client_id", maxSessions: 3, whenExceeded: "refuse" } as const;
   const live = [sessionOf()];
-  const port = script({ create: async () => ({ ok: false, reason: "refused", live }) });
+  const port = script({ create: async () => ({ ok: false, reason: "refused", limit, live }) });
   const createLimit = limitOf();
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
   const given = { ...deps, maxSessionsPerSubject: 20, createLimit };

@@ -136,10 +136,11 @@ export class ModelStore {
 
   /** Ends the sessions that the limit does not allow beside a new one. Returns them, or that the limit refuses the new one. */
   #applyLimit(
-    { scope, maxSessions, whenExceeded }: SessionLimit,
+    limit: SessionLimit,
     session: NewSession,
     replaces: SessionId | undefined,
   ): SessionId[] | Extract<CreateOutcome, { readonly ok: false }> {
+    const { scope, maxSessions, whenExceeded } = limit;
     const isCounted = (sid: SessionId) => {
       const found = this.#live(sid)?.session;
       if (found === undefined || found.subject !== session.subject || found.actor) return false;
@@ -157,6 +158,7 @@ export class ModelStore {
       return {
         ok: false,
         reason: "refused",
+        limit,
         live: live.toSorted((a, b) => a.lastRefreshedAt - b.lastRefreshedAt).slice(0, 10),
       };
     }

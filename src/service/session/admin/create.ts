@@ -58,9 +58,9 @@ export async function create(
   );
   if (!result.ok) {
     if (result.reason === "rate_limited") return result;
-    if (result.reason === "ended" || limit === undefined) throw new TypeError(`a creation is ${result.reason} unasked`);
-    recordRefusal(deps, wanted, limit, requester);
-    return { ok: false, reason: "session_limit", limit, live: result.live };
+    if (result.reason === "ended") throw new TypeError("a session without a claim has ended before its creation");
+    recordRefusal(deps, wanted, result.limit, requester);
+    return { ...result, reason: "session_limit" };
   }
   const { session, evicted, replaced, newDevice, actors } = result;
   const { subject } = session;

@@ -83,7 +83,7 @@ export async function migrate(
   );
   if (!result.ok) {
     if (result.reason !== "refused") return result;
-    if (limit !== undefined) recordRefusal(deps, wanted, limit, requester);
+    recordRefusal(deps, wanted, result.limit, requester);
     return { ok: false, reason: "session_limit" };
   }
   const { session, rotation, isNew } = result;

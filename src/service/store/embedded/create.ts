@@ -1,22 +1,16 @@
-/** Creates a session, in several transactions if its subject has many (subject-steps.ts). Other work runs in between. */
+/** Creates a session, in several transactions if its subject has many (subjects.ts). Other work runs in between. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { SessionId } from "../../session/model.ts";
-import type { CreateOutcome, SessionStore } from "../../session/ports.ts";
-import { firstState } from "../../session/rotation/rotation.ts";
-import { later, type StoreMs } from "../../session/time.ts";
+import type { NewSession, Session } from "../../session/model.ts";
+import type { CreateOptions, CreateOutcome, SessionStore } from "../../session/ports.ts";
+import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
+import { later, latest, type StoreMs } from "../../session/time.ts";
+import { type EndedSession, endedForNew } from "../ended.ts";
 import { noteOf } from "../event-text.ts";
 import type { Claims } from "./claims.ts";
 import type { DueSteps } from "./events.ts";
-import { type LimitProgress, type LimitStep, limitStep } from "./limits.ts";
+import { applyCap, applyLimit, ENOUGH, FEW, type LimitProgress } from "./limits.ts";
 import { rotationOf, sessionOf } from "./rows.ts";
-import {
-  type CreateStep,
-  createStep,
-  isNewDevice,
-  notingActors,
-  type SubjectDeps,
-  withActors,
-} from "./subject-steps.ts";
+import { lastLogout, type SubjectDeps } from "./subjects.ts";
 import type { Transactions } from "./transactions.ts";
 
 export type CreationDeps = SubjectDeps &
@@ -25,72 +19,82 @@ export type CreationDeps = SubjectDeps &
     readonly due: Pick<DueSteps, "leaveCreated">;
   };
 
+type Wanted = CreateOptions & { readonly session: NewSession; readonly childNonce: string };
+
+/** What the transactions of a creation have found and done. */
+type Progress = {
+  readonly evicted: readonly EndedSession[];
+  readonly replaced: EndedSession | undefined;
+  /** Undefined before the first transaction. Those that follow may have ended the only session of the same device. */
+  readonly newDevice: boolean | undefined;
+  /** Where the next transaction continues to count for the limit; undefined if it counts from the start. */
+  readonly counted: LimitProgress | undefined;
+};
+
+const NOTHING: Progress = { evicted: [], replaced: undefined, newDevice: undefined, counted: undefined };
+
 export function createCreation(deps: CreationDeps): Pick<SessionStore, "create"> {
-  return { create: (...given) => create(deps, ...given) };
+  return {
+    async create(session, childNonce, options) {
+      const wanted = { ...options, session, childNonce };
+      let progress = NOTHING;
+      for (;;) {
+        const step = deps.write("FULL", (now) => createStep(deps, wanted, progress, now));
+        if ("ok" in step) return step;
+        progress = step;
+        await nextTurn();
+      }
+    },
+  };
 }
 
-async function create(
-  deps: CreationDeps,
-  ...[session, childNonce, { cap, limit, replaces, origin, claimMs }]: Parameters<SessionStore["create"]>
-): Promise<CreateOutcome> {
-  const { sql, sessions, claims, due, signals, write } = deps;
-  const { sid } = session;
-  const { end, actors } = notingActors(deps.end);
-  const noting = { ...deps, end };
+/** Creates the session, if that takes no more than this transaction. Otherwise only makes some of the room for it, and returns the progress. */
+function createStep(deps: CreationDeps, wanted: Wanted, before: Progress, now: StoreMs): CreateOutcome | Progress {
+  const { sql, sessions, claims, due, signals, end } = deps;
+  const { session, childNonce, cap, limit, replaces, origin, claimMs } = wanted;
+  const { sid, subject } = session;
+  const row = sessions.get(sid);
+  const isStored = row !== undefined && now < row.idle_expires_at;
+  if (claimMs !== undefined && (isStored ? row.ended > 0 : claims.has(sid, now))) return { ok: false, reason: "ended" };
+  // An earlier call, or an earlier attempt of this one, has created it.
+  if (isStored) return createdOutcome(sessionOf(row), rotationOf(row), claimMs === undefined, before);
+  if (row !== undefined) sql.remove.run(sid); // It has expired, and its claim is over.
+
+  const newDevice = before.newDevice ?? (claimMs === undefined && isNewDevice(deps, session, now));
   const note = noteOf(origin);
-  const evicted: SessionId[] = [];
-  let isNew = true;
-  let rotation = firstState(childNonce);
-  let replaced = false;
-  let newDevice: boolean | undefined;
-  let progress: LimitProgress | undefined;
+  const old = replaces && sessions.live(replaces, now);
+  // Once the session to replace has ended, the limit does not count: the new session takes its place.
+  const isLimited = limit !== undefined && before.replaced === undefined;
+  const underLimit = isLimited
+    ? applyLimit(deps, limit, session, old && sessionOf(old), before.counted, now, note)
+    : ENOUGH;
+  if ("ok" in underLimit) return underLimit;
+  const evicted = [...before.evicted, ...underLimit.evicted];
+  if (!underLimit.isEnough) return { ...before, newDevice, evicted, counted: underLimit.counted };
 
-  type Taken = CreateStep | Exclude<LimitStep, { readonly state: "within" }> | { readonly state: "ended" };
-  const step = (now: StoreMs): Taken => {
-    if (claimMs !== undefined) {
-      isNew = sessions.live(sid, now) === undefined;
-      if (isNew && claims.has(sid, now)) return { state: "ended" };
-    }
-    const existing = sessions.get(sid);
-    if (existing !== undefined) {
-      // An earlier call, or an earlier attempt of this one, has created it.
-      if (now < existing.idle_expires_at) {
-        rotation = rotationOf(existing);
-        return { state: "created", session: sessionOf(existing), evicted: [] };
-      }
-      sql.remove.run(sid); // It has expired, and its claim is over.
-    }
-    newDevice ??= claimMs === undefined && isNewDevice(deps, session, now);
-    const old = replaces && sessions.live(replaces, now);
-    // Once the session to replace has ended, the limit does not count: the new session takes its place.
-    if (limit !== undefined && !replaced) {
-      const applied = limitStep(noting, limit, session, old && sessionOf(old), progress, now, note);
-      if (applied.state !== "within") return applied;
-      evicted.push(...applied.evicted);
-    }
-    if (old) {
-      end(old.sid, "replaced", now, note, old.subject);
-      replaced = true;
-    }
-    const created = createStep(noting, session, childNonce, cap, now, note);
-    if (created.state === "created") {
-      due.leaveCreated(session, origin, now, newDevice);
-      signals.appendCreated(created.session, newDevice, now);
-      if (claimMs !== undefined) claims.add(sid, later(now, claimMs), now);
-    }
-    return created;
-  };
+  const replaced = old ? end(old.sid, "replaced", now, note, old.subject) : before.replaced;
+  const logout = lastLogout(deps, subject, now);
+  const underCap = applyCap(deps, session, cap, logout, now, note);
+  const after = { evicted: [...evicted, ...underCap.evicted], replaced, newDevice, counted: undefined };
+  if (!underCap.isEnough) return after;
 
-  for (;;) {
-    const taken = write("FULL", step);
-    if (taken.state === "ended") return { ok: false, reason: "ended" };
-    if (taken.state === "refused") return { ok: false, reason: "refused", live: taken.live };
-    if ("evicted" in taken) evicted.push(...taken.evicted);
-    if (taken.state === "created") {
-      const found = { evicted, replaced, newDevice: newDevice === true, ...withActors(actors) };
-      return { ok: true, isNew, session: taken.session, rotation, ...found };
-    }
-    progress = taken.state === "more" ? taken.progress : undefined;
-    await nextTurn();
-  }
+  const created = sessions.insert(session, childNonce, latest(now, later(logout.endedUntil, 1)));
+  due.leaveCreated(session, origin, now, newDevice);
+  signals.appendCreated(created, newDevice, now);
+  if (claimMs !== undefined) claims.add(sid, later(now, claimMs), now);
+  return createdOutcome(created, firstState(childNonce), true, after);
+}
+
+/** Returns whether none of the subject's live sessions, of the newest `FEW`, has this user agent. */
+function isNewDevice({ sql }: SubjectDeps, { subject, client }: NewSession, now: StoreMs): boolean {
+  return client.userAgent !== "" && sql.hasAgent.get(subject, now, FEW, client.userAgent) === undefined;
+}
+
+function createdOutcome(
+  session: Session,
+  rotation: RotationState,
+  isNew: boolean,
+  { evicted, replaced, newDevice = false }: Progress,
+): CreateOutcome {
+  return { ok: true, isNew, session, rotation, newDevice, ...endedForNew(evicted, replaced) };
 }

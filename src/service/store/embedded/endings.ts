@@ -1,14 +1,13 @@
 import { judgeEnd } from "../../session/devices/binding.ts";
 import type { EndingHolder, EndOutcome, SessionStore } from "../../session/ports.ts";
-import { storeMs } from "../../session/time.ts";
+import { type StoreMs, storeMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
 import type { Wakers } from "../wakers.ts";
-import type { AttachedSteps } from "./attached.ts";
 import type { DueSteps } from "./events.ts";
 import { type SessionRow, sessionOf } from "./rows.ts";
 import { isMarked, type SessionDeps } from "./session-steps.ts";
 import type { SignalSteps } from "./signal-steps.ts";
-import type { EndStep } from "./subject-steps.ts";
+import type { EndStep } from "./subjects.ts";
 
 type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
   readonly end: EndStep;
@@ -16,12 +15,13 @@ type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
   readonly signals: SignalSteps;
   /** Completes the logout of a subject with many sessions, one of which is this session. */
   readonly finishEndOf: (sid: SessionRow["sid"]) => Promise<void>;
-  readonly attached: Pick<AttachedSteps, "handOverAll">;
+  /** Notes that the sessions have to end whose actors' sessions were created up to a time. */
+  readonly handOverAll: (createdUntil: StoreMs) => void;
   readonly wakers: Pick<Wakers, "wake">;
 };
 
 export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned" | "revokeAll"> {
-  const { sql, sessions, log, due, signals, write, end, finishEndOf, attached, wakers } = deps;
+  const { sql, sessions, log, due, signals, write, end, finishEndOf, handOverAll, wakers } = deps;
   return {
     async end(sid, reason, origin, holder) {
       for (;;) {
@@ -32,9 +32,9 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
           const refusal = refuseEnd(live, holder);
           if (refusal !== undefined) return refusal;
           const subject = live?.subject ?? origin?.subject;
-          const actor = end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject ?? "");
+          const { actor } = end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject ?? "");
           if (live === undefined) return { ok: true, wasLive: false };
-          return { ok: true, wasLive: true, subject: live.subject, ...withActor(actor) };
+          return { ok: true, wasLive: true, subject: live.subject, actor };
         });
         if (outcome !== undefined) return outcome;
         await finishEndOf(sid); // Verifiers must learn that the session has ended before the caller gets the response.
@@ -46,7 +46,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
         const subject = sessions.live(actor, now)?.subject;
         if (subject === undefined) return { ok: false, reason: "actor_ended" };
         if (sessions.live(target, now)?.subject !== subject) return { ok: false, reason: "not_found" };
-        return { ok: true, ...withActor(end(target, reason, now, noteOf(origin), subject)) };
+        return { ok: true, actor: end(target, reason, now, noteOf(origin), subject).actor };
       });
     },
 
@@ -56,7 +56,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
         const newest = Math.max(now, Number(sql.newest.get()?.time));
         const until = storeMs(Math.max(0, Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1)));
         sql.endAll.run(until);
-        attached.handOverAll(until);
+        handOverAll(until);
         signals.beginEndOfAll(before, until, now);
         log.appendAll(until, now);
         due.leaveEndOfAll(until, origin, now);
@@ -71,16 +71,11 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
 /** The value of `ended` for a session that ended in a logout of its subject, and that may not be in the revocation log yet. */
 const ENDED_WITH_SUBJECT = 2;
 
-/** Returns the actor of a session that has ended, if it had one. */
-function withActor(actor: string | undefined): { readonly actor?: string } {
-  return actor === undefined ? {} : { actor };
-}
-
 /** Returns why a client may not end its session with the token it presented; undefined if it may, or if it presented no token. */
 function refuseEnd(row: SessionRow | undefined, holder: EndingHolder | undefined) {
   if (row === undefined || holder === undefined) return undefined;
   const session = sessionOf(row);
   const reason = judgeEnd(session, holder, holder.proof);
   if (reason === "allowed") return undefined;
-  return { ok: false, reason, subject: session.subject, ...withActor(session.actor?.subject) } as const;
+  return { ok: false, reason, subject: session.subject, actor: session.actor?.subject } as const;
 }

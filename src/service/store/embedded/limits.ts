@@ -1,33 +1,52 @@
-/** Applies a limit on the sessions of a subject. Each step runs within a transaction that the store (store.ts) has opened. */
-import { groupOf, MAX_LISTED, type SessionLimit, takeExcess, windowOf } from "../../session/admin/limit.ts";
+/**
+ * Makes room for a new session of a subject: within its limit, if it has one, and within the cap that holds for every subject. Each function
+ * runs within the transaction of a creation (create.ts).
+ */
+import {
+  groupOf,
+  LIMIT_WINDOW,
+  MAX_LISTED,
+  type SessionLimit,
+  takeExcess,
+  windowOf,
+} from "../../session/admin/limit.ts";
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
+import type { CreateOutcome } from "../../session/ports.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
+import type { EndedSession } from "../ended.ts";
 import type { PagePosition } from "../search.ts";
 import { type FoundRow, sessionOf } from "./rows.ts";
-import { AT_ONCE, FEW, type SubjectDeps } from "./subject-steps.ts";
+import { AT_ONCE, expireStep, type Logout, type SubjectDeps } from "./subjects.ts";
 
-/** How many sessions one step examines, in about a millisecond. */
+/** If a subject has more sessions than this, the order in which sessions of the same millisecond are evicted is undefined. */
+export const FEW = 128;
+/** How many sessions one step examines for the limit, in about a millisecond. */
 const EXAMINED = 200;
+/**
+ * How many sessions are checked for expiry, at most, before a session is created. If the subject has no more sessions than this, all of
+ * them are checked; otherwise the sessions of any subject that may have expired.
+ */
+const MAX_EXPIRED = 1_000;
 
 /** What earlier steps have found, if a subject has more sessions than one step examines. */
 export type LimitProgress = { readonly after: PagePosition; readonly known: readonly SessionId[] };
 
 const START: LimitProgress = { after: { createdAt: storeMs(0), sid: "" as SessionId }, known: [] };
 
-/**
- * `within`: the session may be created now, and these sessions have ended for it. `more`: the next step must continue with this progress.
- * `evicted`: these sessions have ended, and another step must follow, from the start.
- */
-export type LimitStep =
-  | { readonly state: "within"; readonly evicted: readonly SessionId[] }
-  | { readonly state: "more"; readonly progress: LimitProgress }
-  | { readonly state: "refused"; readonly live: readonly Session[] }
-  | { readonly state: "evicted"; readonly evicted: readonly SessionId[] };
+/** The sessions that a step has ended. Unless that is enough, another step must follow. */
+type Room = {
+  readonly evicted: readonly EndedSession[];
+  readonly isEnough: boolean;
+  /** Where that step continues, if this one has found no session to end. */
+  readonly counted?: LimitProgress;
+};
 
-const WITHIN: LimitStep = { state: "within", evicted: [] };
+export const ENOUGH: Room = { evicted: [], isEnough: true };
+
+type Refusal = Extract<CreateOutcome, { readonly reason: "refused" }>;
 
 /** @param replaced the live session that the new one replaces, if there is one */
-export function limitStep(
+export function applyLimit(
   { sql, sessions, end }: SubjectDeps,
   limit: SessionLimit,
   session: NewSession,
@@ -35,12 +54,12 @@ export function limitStep(
   { after, known }: LimitProgress = START,
   now: StoreMs,
   note: string,
-): LimitStep {
+): Room | Refusal {
   const { subject } = session;
   const group = groupOf(session, limit.scope);
   const isCounted = (other: Session) =>
     other.subject === subject && other.actor === undefined && groupOf(other, limit.scope) === group;
-  if (replaced !== undefined && isCounted(replaced)) return WITHIN;
+  if (replaced !== undefined && isCounted(replaced)) return ENOUGH;
   const rows = sql.ofSubjectAfter.all(subject, after.createdAt, after.sid, EXAMINED) as (FoundRow & {
     rowid: number;
   })[];
@@ -56,14 +75,52 @@ export function limitStep(
   const window = windowOf(limit);
   if (!isAll && last !== undefined && counted.length < limit.maxSessions + window) {
     const progress = { after: { createdAt: last.created_at, sid: last.sid }, known: counted.map(({ sid }) => sid) };
-    return { state: "more", progress };
+    return { evicted: [], isEnough: false, counted: progress };
   }
   const excess = counted.length - limit.maxSessions + 1;
-  if (excess <= 0) return WITHIN;
-  if (limit.whenExceeded === "refuse") return { state: "refused", live: takeExcess(counted, MAX_LISTED, window) };
+  if (excess <= 0) return ENOUGH;
+  if (limit.whenExceeded === "refuse")
+    return { ok: false, reason: "refused", limit, live: takeExcess(counted, MAX_LISTED, window) };
   // The last sessions of a part of the list are not ended, since later ones may be among the oldest by then.
   const ending = Math.min(excess, AT_ONCE, isAll ? excess : counted.length - window + 1);
-  const evicted = takeExcess(counted, ending, window).map(({ sid }) => sid);
-  for (const sid of evicted) end(sid, "session_limit", now, note, subject);
-  return isAll && ending === excess ? { state: "within", evicted } : { state: "evicted", evicted };
+  const evicted = takeExcess(counted, ending, window).map(({ sid }) => end(sid, "session_limit", now, note, subject));
+  return { evicted, isEnough: isAll && ending === excess };
+}
+
+type Used = { readonly sid: SessionId; readonly lastRefreshedAt: number };
+
+/** Ends the least recently used sessions beyond the cap. Sessions with an actor, which are few, count apart from the others. */
+export function applyCap(
+  deps: SubjectDeps,
+  { subject, actor }: NewSession,
+  cap: number,
+  { endedUntil, spared }: Logout,
+  now: StoreMs,
+  note: string,
+): Room {
+  const { sql, end } = deps;
+  const evict = (used: Used[], excess: number) =>
+    takeExcess(used, excess, LIMIT_WINDOW).map(({ sid }) => end(sid, "session_limit", now, note, subject));
+  const acting = () => sql.actingOf.all(subject, now) as Used[];
+  if (actor !== undefined) {
+    const own = acting();
+    return { evicted: evict(own, own.length - cap + 1), isEnough: true };
+  }
+  // The sessions are counted only up to this limit. With more of them, one step cannot end enough sessions to make room for the new one,
+  // even if MAX_EXPIRED of them have expired, so that a higher count would change nothing.
+  const counted = Number(sql.countOf.get(subject, endedUntil, cap + MAX_EXPIRED + FEW)?.count);
+  if (counted + spared < cap) return ENOUGH;
+  const isMany = counted > MAX_EXPIRED;
+  const isCrowded = isMany && Number(sql.countToExamine.get(now, MAX_EXPIRED + 1)?.count) > MAX_EXPIRED;
+  if (isCrowded && expireStep(deps, now).ended.length > 0) return { evicted: [], isEnough: false };
+  const live =
+    isMany && !isCrowded
+      ? counted - Number(sql.countExpiredOfMany.get(now, now, subject, endedUntil)?.count)
+      : Number(sql.countLiveOf.get(subject, endedUntil, now, cap + FEW)?.count);
+  const count = live + spared - acting().length;
+  const excess = Math.max(0, count - cap + 1);
+  const oldest = count <= FEW ? sql.oldestOfFew : sql.oldest;
+  const ending = Math.min(excess, AT_ONCE);
+  const evicted = evict(oldest.all(subject, now, ending + LIMIT_WINDOW - 1) as Used[], ending);
+  return { evicted, isEnough: excess <= AT_ONCE };
 }

@@ -213,11 +213,10 @@ export function createSessionTable(sql: Statements) {
       return row !== undefined && now < row.idle_expires_at && row.ended > 0;
     },
 
-    /** Returns the live sessions of a subject in order of creation; undefined if the subject has more than `most`. */
-    few(subject: string, now: StoreMs, most: number): SessionId[] | undefined {
-      const rows = sql.ofSubject.all(subject, most + 1) as Pick<SessionRow, "sid" | "idle_expires_at">[];
-      if (rows.length > most) return undefined;
-      return rows.filter((row) => now < row.idle_expires_at).map(({ sid }) => sid);
+    /** Returns the subject of the session's actor; undefined if it has none, or if there is no such session. */
+    actorOf(sid: SessionId): string | undefined {
+      const row = sql.fixedOfActor.get(sid);
+      return row && actorIn(String(row.fixed));
     },
 
     /** Returns the sessions of a subject after a position, newest first. */

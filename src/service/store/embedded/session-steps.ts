@@ -159,5 +159,5 @@ function end(
 ): RotateOutcome | undefined {
   if (!mayEnd) return undefined;
   deps.endReused(sid, subject, reason, now);
-  return { ok: false, reason, subject, ...(actor && { actor: actor.subject }) };
+  return { ok: false, reason, subject, actor: actor?.subject };
 }

@@ -6,7 +6,7 @@
  * they are acknowledged. Refreshes are written without waiting for the disk. If the process is killed, no refresh is lost. A power cut may
  * lose the last refreshes. The rotation then still accepts the newer tokens that clients hold (the outcome `heal` in session/rotation/rotation.ts).
  */
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementResultingChanges } from "node:sqlite";
 import type { LogEntry } from "../../session/model.ts";
 import { type Clock, StoreUnavailable } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
@@ -14,7 +14,7 @@ import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports
 import { noteWithActor, REUSE_NOTES } from "../event-text.ts";
 import { createResumption } from "../resumption.ts";
 import { createWakers, type Wakers } from "../wakers.ts";
-import { createAttached, createAttachedSteps } from "./attached.ts";
+import { createAttached } from "./attached.ts";
 import { createClaims } from "./claims.ts";
 import { createStoreClock } from "./clock.ts";
 import { createCreation } from "./create.ts";
@@ -29,8 +29,7 @@ import { createSessionSteps } from "./session-steps.ts";
 import { createSignalSteps } from "./signal-steps.ts";
 import { createSignals } from "./signals.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
-import type { EndStep } from "./subject-steps.ts";
-import { createSubjects, finishEnd, finishEndOf } from "./subjects.ts";
+import { createSubjects, type EndStep, finishEnd, finishEndOf } from "./subjects.ts";
 import { createTransactions, FileGuard, type Transactions } from "./transactions.ts";
 import { createUpdates } from "./updates.ts";
 import { createUpstream } from "./upstream.ts";
@@ -70,16 +69,17 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const due = createDueSteps(sql);
   const signals = createSignalSteps(sql, sessions, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);
   const wakers = watchChanges(sql);
+  const handOvers = createWakers();
 
-  const attached = createAttachedSteps(sql);
-  const { write, publish } = createWrites(transactions, wakers, attached);
+  const { write, publish, handOver } = createWrites(transactions, wakers, handOvers);
   const end: EndStep = (sid, reason, now, note, subject) => {
-    const actor = attached.end(sid);
+    handOver(sql.handOver.run(sid));
+    const actor = sessions.actorOf(sid);
     signals.append(sid, reason, now, subject);
     sql.remove.run(sid);
     due.leaveEnded(sid, reason, noteWithActor(note, actor), subject, now);
     publish(log.append(sid, reason, now));
-    return actor;
+    return { sid, actor };
   };
 
   const parts = { sql, sessions, log, due, signals, read, write, share, alone, end };
@@ -102,9 +102,14 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     ...createCreation(subjects),
     ...createSubjects(subjects),
     forget: createForgetting({ ...subjects, db, path: options.path }),
-    ...createEndings({ ...parts, attached, wakers, finishEndOf: (sid) => finishEndOf(subjects, sid) }),
+    ...createEndings({
+      ...parts,
+      wakers,
+      handOverAll: (createdUntil) => handOver(sql.handOverAll.run(createdUntil)),
+      finishEndOf: (sid) => finishEndOf(subjects, sid),
+    }),
     ...createAttached(parts),
-    onAttachedEnd: attached.onHandOver,
+    onAttachedEnd: (wake) => handOvers.add(wake),
     signals: createSignals(sql, signals, transactions),
 
     async revocations(cursor) {
@@ -126,22 +131,28 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   };
 }
 
-/** Returns a `write` that calls the listeners after each commit, and a function by which its steps publish what they append to the log. */
-function createWrites(
-  transactions: Transactions,
-  wakers: Wakers,
-  attached: Pick<ReturnType<typeof createAttachedSteps>, "begin" | "wake">,
-) {
+/**
+ * Returns a `write` that calls the listeners after each commit, and what its steps call: `publish` with what they append to the log, and
+ * `handOver` with the result of a statement that notes that sessions have to end because those of their actors have.
+ */
+function createWrites(transactions: Transactions, wakers: Wakers, handOvers: Wakers) {
   let appended: LogEntry[] = [];
+  let isHandedOver = false;
   const write: Transactions["write"] = (durability, step) => {
     appended = [];
-    attached.begin();
+    isHandedOver = false;
     const result = transactions.write(durability, step);
     if (appended.length > 0) wakers.wake(appended);
-    attached.wake();
+    if (isHandedOver) handOvers.wake([]);
     return result;
   };
-  return { write, publish: (entry: LogEntry) => void appended.push(entry) };
+  return {
+    write,
+    publish: (entry: LogEntry) => void appended.push(entry),
+    handOver: ({ changes }: Pick<StatementResultingChanges, "changes">) => {
+      isHandedOver ||= changes > 0;
+    },
+  };
 }
 
 /** How often the file is checked for writes of other processes, in ms. */

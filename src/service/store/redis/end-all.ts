@@ -11,11 +11,12 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type EndAllOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
+import { type EndedSession, endAllOutcome } from "../ended.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffers, endedSessions, text } from "./replies.ts";
+import { buffers, endedSession, text } from "./replies.ts";
 
 /** How often lua/end_rest.lua is run again if no reply arrives, and the delay before the first repetition, in ms. The delay doubles. */
 const RETRIES = 3;
@@ -24,7 +25,11 @@ const RETRY_MS = 50;
 const ID_BYTES = 8;
 
 /** The reply of one run of lua/end_rest.lua: how many sessions the logout has ended so far, and which ones this run has ended. */
-type Part = { readonly state: "more" | "done" | "none"; readonly count: number; readonly ended: readonly Buffer[] };
+type Part = {
+  readonly state: "more" | "done" | "none";
+  readonly count: number;
+  readonly ended: readonly EndedSession[];
+};
 
 export type SubjectEnds = Pick<SessionStore, "endAll"> & {
   /** Finishes the logouts of many sessions that are under way in a partition. */
@@ -38,20 +43,20 @@ export function createSubjectEnds(
 ): SubjectEnds {
   const runPart = async (tag: string, id: string): Promise<Part> => {
     const [state, count, ...ended] = buffers(await link.run("end_rest", [tag], [id, markerLifeMs]));
-    return { state: text(state) as Part["state"], count: Number(count && text(count)), ended };
+    return { state: text(state) as Part["state"], count: Number(count && text(count)), ended: ended.map(endedSession) };
   };
 
   const endMany = async (tag: string, id: string): Promise<EndAllOutcome> => {
-    const ended: Buffer[] = [];
+    const ended: EndedSession[] = [];
     const startedAt = performance.now();
     for (;;) {
       const part = await retry(() => runPart(tag, id));
       if (part.state === "none") throw new StoreUnavailable("Redis: an end of many sessions was lost in a failover");
-      for (const sid of part.ended) ended.push(sid);
+      ended.push(...part.ended);
       if (part.state === "more") continue;
       await acknowledge(tag, [`d${id}`]);
       const isLate = performance.now() - startedAt > RECORDED_WITHIN_MS;
-      return { ok: true, ...endedSessions(isLate ? [] : ended), count: part.count };
+      return endAllOutcome(isLate ? [] : ended, part.count);
     }
   };
 
@@ -71,11 +76,10 @@ export function createSubjectEnds(
           case "begun":
             return endMany(tag, id);
           case "ended": {
-            const found = endedSessions(sids);
-            const { ended } = found;
+            const ended = sids.map(endedSession);
             // One script has ended all sessions, so one acknowledgement covers them.
-            await acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0]}`]);
-            return { ok: true, ...found, count: ended.length };
+            await acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0].sid}`]);
+            return endAllOutcome(ended);
           }
           default:
             await acknowledge(tag, []);

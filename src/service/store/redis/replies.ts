@@ -11,6 +11,7 @@ import type {
   UpdateOutcome,
 } from "../../session/ports.ts";
 import type { RotationOutcome } from "../../session/rotation/rotation.ts";
+import type { EndedSession } from "../ended.ts";
 import { decodeChild, decodeRotation, decodeSession, timeAt } from "./record.ts";
 
 /** The offset of the store's time in a reply. A letter precedes it. */
@@ -162,17 +163,10 @@ export function namesOf(bytes: Buffer): { readonly subject: string; readonly act
 
 const SESSION_ID_LENGTH = 23;
 
-/** Decodes the ids of sessions that have ended, each followed by the subject of its actor, if it had one. */
-export function endedSessions(bytes: readonly Buffer[]) {
-  const ended = bytes.map((each) => sessionId(each.subarray(0, SESSION_ID_LENGTH)));
-  const withActor = bytes.filter((each) => each.length > SESSION_ID_LENGTH);
-  if (withActor.length === 0) return { ended };
-  const entries = withActor.map((each) => [sessionId(each.subarray(0, SESSION_ID_LENGTH)), actorIn(each)] as const);
-  return { ended, actors: new Map(entries) };
-}
-
-function actorIn(bytes: Buffer): string {
-  return bytes.toString("utf8", SESSION_ID_LENGTH);
+/** Decodes the id of a session that has ended, followed by the subject of its actor, if it had one. */
+export function endedSession(bytes: Buffer): EndedSession {
+  const sid = sessionId(bytes.subarray(0, SESSION_ID_LENGTH));
+  return { sid, actor: bytes.toString("utf8", SESSION_ID_LENGTH) || undefined };
 }
 
 /** Decodes a list of sid, record, sid, record, … */

@@ -199,6 +199,7 @@ export function limitsContract(context: () => Context): void {
       expect(outcome).toMatchObject({
         ok: false,
         reason: "refused",
+        limit,
         live: [{ sid: b.sid, kind: "cli" }, { sid: a.sid }],
       });
       expect(await store.list(user, 10, undefined)).toEqual(before);
