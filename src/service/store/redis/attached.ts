@@ -13,9 +13,8 @@ import { buffers, decodeFound, text } from "./replies.ts";
 type Note = { readonly tag: string; readonly sid: ExpiredSession["sid"] };
 
 export function createAttached(
-  link: Pick<Link, "run">,
+  link: Pick<Link, "run" | "clustered">,
   acknowledge: Acknowledge,
-  clustered: boolean,
   endOwned: SessionStore["endOwned"],
 ): Pick<SessionStore, "attach" | "endAttached"> {
   const readNotes = async (tags: readonly string[]): Promise<Note[]> => {
@@ -46,7 +45,7 @@ export function createAttached(
 
     /** @throws StoreUnavailable if a partition fails and nothing has ended. The notes stay until a later call. */
     async endAttached() {
-      const slots = await Promise.allSettled(slicesOf(clustered).map(readNotes));
+      const slots = await Promise.allSettled(slicesOf(link).map(readNotes));
       const notes = slots.flatMap((slot) => (slot.status === "fulfilled" ? slot.value : []));
       const results = await Promise.allSettled(notes.map(end));
       const ended = results.flatMap((one) => (one.status === "fulfilled" && one.value ? [one.value] : []));

@@ -19,10 +19,10 @@ const ENTRY_BYTES = TIME_BYTES + SID_BYTES;
 /** The entries of a partition (lua/partition.lua) that were read and not returned yet, the newest last. A character is a byte. */
 type Run = { readonly tag: string; readonly entries: string[]; ended: boolean; wanted: number };
 
-export function takeInCreationOrder(link: Pick<Link, "run">, clustered: boolean): TakeCandidates {
+export function takeInCreationOrder(link: Pick<Link, "run" | "clustered">): TakeCandidates {
   let runs: Run[] | undefined;
   return async (after, count) => {
-    runs ??= await beginRuns(link, clustered, entryOf(after));
+    runs ??= await beginRuns(link, entryOf(after));
     const taken: string[] = [];
     while (taken.length < count) {
       const run = newest(runs);
@@ -35,8 +35,8 @@ export function takeInCreationOrder(link: Pick<Link, "run">, clustered: boolean)
   };
 }
 
-async function beginRuns(link: Pick<Link, "run">, clustered: boolean, start: string): Promise<Run[]> {
-  const runs = slicesOf(clustered, PARTITIONS_PER_READ).map(async (tags) => {
+async function beginRuns(link: Pick<Link, "run" | "clustered">, start: string): Promise<Run[]> {
+  const runs = slicesOf(link, PARTITIONS_PER_READ).map(async (tags) => {
     const replies = await entriesBefore(link, tags, FIRST_ENTRIES, start);
     return tags.map((tag, at): Run => {
       const entries = replies[at] ?? [];

@@ -10,9 +10,8 @@ import type { Acknowledge } from "./replicas.ts";
 import { decodeFound, endOutcome, endOwnedOutcome, isEnding, text } from "./replies.ts";
 
 export function createEndings(
-  link: Pick<Link, "run">,
+  link: Pick<Link, "run" | "clustered">,
   acknowledge: Acknowledge,
-  clustered: boolean,
   markerLifeMs: number,
   ends: Pick<SubjectEnds, "finish">,
 ): Pick<SessionStore, "end" | "endOwned" | "revokeAll"> {
@@ -50,7 +49,7 @@ export function createEndings(
      * later time of creation, whatever its node's clock returns (create.lua).
      */
     async revokeAll(createdBefore, origin) {
-      const slots = slicesOf(clustered);
+      const slots = slicesOf(link);
       const latest = await Promise.all(slots.map(async (tags) => Number(text(await link.run("horizon", tags, [])))));
       const before = createdBefore ?? Number.POSITIVE_INFINITY;
       const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));

@@ -25,7 +25,7 @@ const MAX_DUE = 64;
 /** How many sessions of each index one run of lua/event_sessions.lua reads. */
 const EVENT_SESSIONS_AT_ONCE = 500;
 
-export function createEvents(link: Pick<Link, "run">, clustered: boolean): SessionEventLog {
+export function createEvents(link: Pick<Link, "run" | "clustered">): SessionEventLog {
   const readEvents = async (tag: string, subject: string, sid: string): Promise<SessionEvent[]> => {
     const texts = buffers(await link.run("events", [tag], [subject, sid]));
     const sessions = texts.map((text) => text.toString().split("\n").filter(Boolean).map(parseEvent));
@@ -80,7 +80,7 @@ export function createEvents(link: Pick<Link, "run">, clustered: boolean): Sessi
     },
 
     async dueRecords() {
-      const parts = slicesOf(clustered);
+      const parts = slicesOf(link);
       const replies = await Promise.allSettled(parts.map((tags) => readDue(link, tags)));
       const read = replies.flatMap((reply) => (reply.status === "fulfilled" ? [reply.value] : []));
       if (read.length === 0) throw new StoreUnavailable("Redis: no partition can be read");

@@ -46,10 +46,10 @@ const RESENDINGS = 4;
 
 export class Link {
   readonly client: Client;
+  readonly clustered: boolean;
   readonly #options: LinkOptions;
   readonly #scripts: Scripts;
   readonly #sender: Sender;
-  readonly #clustered: boolean;
   readonly #needed: readonly string[];
   readonly #steady: () => number;
   readonly #resendMs: number;
@@ -70,11 +70,11 @@ export class Link {
     this.#problems = createProblemLog(options.log);
     this.client = client;
     this.#sender = createSender(options.commandTimeoutMs);
-    this.#clustered = options.target.kind === "cluster";
+    this.clustered = options.target.kind === "cluster";
     this.#steady = options.steady ?? steadyClock;
     this.#resendMs = Math.max(options.reuseIntervalMs / 4, 2 * options.commandTimeoutMs);
     this.#clocks = new Clocks({
-      clustered: this.#clustered,
+      clustered: this.clustered,
       commandTimeoutMs: options.commandTimeoutMs,
       steady: this.#steady,
       ask: (tag, args) => this.#sync(tag, args),
@@ -177,8 +177,8 @@ export class Link {
     window: Window,
   ): Promise<unknown> {
     const { keyPrefix } = this.#options.target;
-    const keys = this.#clustered || keyPrefix !== undefined ? this.#keysOf(tags) : tags;
-    const call = command === "evalsha" && !this.#clustered ? scriptCall(script, keys, args, window) : undefined;
+    const keys = this.clustered || keyPrefix !== undefined ? this.#keysOf(tags) : tags;
+    const call = command === "evalsha" && !this.clustered ? scriptCall(script, keys, args, window) : undefined;
     if (call !== undefined) return this.#sender.sendCommand(this.client, call);
     const { from, until, shift } = window;
     return this.#sender.send(this.client, command, [script, keys.length, ...keys, ...args, from, until, shift]);
@@ -203,7 +203,7 @@ export class Link {
   #keysOf(tags: readonly string[]): readonly string[] {
     const { keyPrefix } = this.#options.target;
     const keys = keyPrefix === undefined ? tags : tags.map((tag) => keyPrefix + tag);
-    return this.#clustered ? keys.flatMap((key) => [key, `${key}-`]) : keys;
+    return this.clustered ? keys.flatMap((key) => [key, `${key}-`]) : keys;
   }
 
   /** Checks whether Redis responds. @throws StoreUnavailable; StoreRefused if it must not be used */

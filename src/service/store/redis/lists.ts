@@ -7,11 +7,11 @@ import { slicesOf, tagOfSubject } from "./partitions.ts";
 import { decodeSession } from "./record.ts";
 import { buffers, listed, text } from "./replies.ts";
 
-export function createLists(link: Link, clustered: boolean): Pick<SessionStore, "list" | "listAll" | "count"> {
+export function createLists(link: Pick<Link, "run" | "clustered">): Pick<SessionStore, "list" | "listAll" | "count"> {
   return {
     list: (subject, ...page) => search(takeOfSubject(link, subject), ...page),
-    listAll: (...page) => search(takeInCreationOrder(link, clustered), ...page),
-    count: () => countSessions(link, clustered),
+    listAll: (...page) => search(takeInCreationOrder(link), ...page),
+    count: () => countSessions(link),
   };
 }
 
@@ -49,9 +49,9 @@ const CHUNKS_LOOKED_AT = 3;
 const PARTITIONS_PER_READ = 4;
 
 /** Estimates the number of sessions. The scripts run one after the other, so that other commands run between them. */
-async function countSessions(link: Link, clustered: boolean): Promise<number> {
+async function countSessions(link: Pick<Link, "run" | "clustered">): Promise<number> {
   let sum = 0;
-  for (const tags of slicesOf(clustered, PARTITIONS_PER_READ)) {
+  for (const tags of slicesOf(link, PARTITIONS_PER_READ)) {
     sum += Number(text(await link.run("count", tags, [CHUNKS_LOOKED_AT])));
   }
   return Math.round(sum);

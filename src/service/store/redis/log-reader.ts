@@ -30,8 +30,7 @@ type Positions = ReadonlyMap<string, string>;
  * @param finish completes the logouts of many sessions that are under way in a partition
  */
 export function createLogReader(
-  link: Pick<Link, "run">,
-  clustered: boolean,
+  link: Pick<Link, "run" | "clustered">,
   finish: (tag: string) => Promise<void>,
 ): SessionStore["revocations"] {
   const id = randomBytes(ID_BYTES).toString("base64url");
@@ -47,11 +46,11 @@ export function createLogReader(
     const positions = new Map(isNext ? last.positions : []);
     const replies: string[][] = [];
     if (isNext && startedAt - last.startedAt < RECENT_MS) {
-      const slots = slicesOf(clustered);
+      const slots = slicesOf(link);
       await Promise.all(slots.map((tags) => readEntries(link, tags, positions, replies)));
     } else {
       // The log may have many entries, so the partitions are read one after the other.
-      const slices = slicesOf(clustered, PARTITIONS_PER_READ);
+      const slices = slicesOf(link, PARTITIONS_PER_READ);
       for (const tags of slices) await readEntries(link, tags, positions, replies);
     }
     resume(replies.flatMap((texts) => texts.filter(isEndings)));

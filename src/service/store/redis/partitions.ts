@@ -36,7 +36,11 @@ function tagOf(place: Place): string {
 }
 
 /** Splits tags into groups of at most `most`, each for one script. In a cluster a script can only use one partition. */
-export function slicesOf(clustered: boolean, most = TAGS.length, tags = TAGS): readonly (readonly string[])[] {
+export function slicesOf(
+  { clustered }: { readonly clustered: boolean },
+  most = TAGS.length,
+  tags = TAGS,
+): readonly (readonly string[])[] {
   const size = clustered ? 1 : most;
   return Array.from({ length: Math.ceil(tags.length / size) }, (_, at) => tags.slice(at * size, (at + 1) * size));
 }

@@ -10,26 +10,56 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-const VERBS = [
-  ...(["rotate", "create", "find", "list", "end", "end_owned", "end_all", "revocations"] as const),
-  ...(["elevate", "update", "horizon", "revoke_all", "newest", "read", "record", "events"] as const),
-  ...(["signals", "signal_ends", "signal_lease", "signal_advance", "signal_cursors", "signal_reader"] as const),
-  ...(["signal_waiting", "signals_of"] as const),
-  ...(["forget", "forget_records", "event_sessions"] as const),
-  ...(["subscription"] as const),
-  ...(["attach", "attached", "detach", "upstream", "token"] as const),
-  ...(["forget_last_seen", "register_key", "unbind", "count", "due", "claim", "sweep", "end_rest", "expire"] as const),
-] as const;
+/**
+ * The scripts, each with the shared parts that not all of them have: lua/subject.lua, which reads and writes the whole index of a subject,
+ * lua/blocks.lua, which reads and writes parts of a record after its head, and lua/limit.lua. rotate.lua has parts of its own.
+ */
+const PARTS = {
+  attach: [],
+  attached: [],
+  claim: [],
+  count: [],
+  create: ["subject", "blocks", "limit"],
+  detach: [],
+  due: [],
+  elevate: ["blocks"],
+  end: [],
+  end_all: ["subject"],
+  end_owned: [],
+  end_rest: [],
+  event_sessions: [],
+  events: [],
+  expire: [],
+  find: [],
+  forget: ["subject"],
+  forget_last_seen: ["blocks"],
+  forget_records: [],
+  horizon: [],
+  list: ["subject"],
+  newest: [],
+  read: [],
+  record: [],
+  register_key: ["blocks"],
+  revocations: [],
+  revoke_all: [],
+  rotate: [],
+  signal_advance: [],
+  signal_cursors: [],
+  signal_ends: [],
+  signal_lease: [],
+  signal_reader: [],
+  signal_waiting: [],
+  signals: [],
+  signals_of: [],
+  subscription: [],
+  sweep: [],
+  token: [],
+  unbind: ["blocks"],
+  update: ["blocks"],
+  upstream: [],
+} as const satisfies Record<string, readonly ("subject" | "blocks" | "limit")[]>;
 
-/** The scripts that read or write the whole index of a subject (lua/subject.lua). The others are sent without those functions. */
-const OF_SUBJECTS: ReadonlySet<string> = new Set(["create", "list", "end_all", "forget"]);
-
-/** The scripts that read or write parts of a record after its head (lua/blocks.lua). */
-const OF_BLOCKS: ReadonlySet<string> = new Set([
-  ...(["create", "elevate", "forget_last_seen", "register_key", "unbind", "update"] as const),
-]);
-
-export type Verb = (typeof VERBS)[number];
+export type Verb = keyof typeof PARTS;
 
 /**
  * A script's text and its SHA-1, by which Redis knows it. The text is put together whenever it is read: a process needs it only until Redis knows
@@ -50,14 +80,14 @@ export function loadScripts(clock: string = readLua("clock")): Scripts {
   const sessions = readLua("sessions");
   const blocks = readLua("blocks");
   const deadline = readLua("deadline");
+  const texts = { subject: readLua("subject"), blocks, limit: limitsOnDemand(readLua("limit")) };
   const shared = (verb: Verb): string => {
     if (verb === "rotate") return partition + onDemand(sessions, blocks) + deadline;
-    const subjects = OF_SUBJECTS.has(verb) ? readLua("subject") : "";
-    const own = OF_BLOCKS.has(verb) ? blocks : "";
-    const limit = verb === "create" ? limitsOnDemand(readLua("limit")) : "";
-    return partition + blocksOnDemand(blocks) + sessions + subjects + own + limit + deadline;
+    const parts = PARTS[verb].map((name) => texts[name]);
+    return [partition, blocksOnDemand(blocks), sessions, ...parts, deadline].join("");
   };
-  const entries = VERBS.map((verb): [Verb, Script] => [verb, script(verb, shared(verb))]);
+  const verbs = Object.keys(PARTS) as Verb[];
+  const entries = verbs.map((verb) => [verb, script(verb, shared(verb))] as const);
   return { ...(Object.fromEntries(entries) as Record<Verb, Script>), sync: script("sync", clock) };
 }
 

@@ -33,8 +33,8 @@ export type RedisSignalLog = SignalLog & {
   eachPartition<V extends Verb>(verb: V, tags: readonly string[], args: ArgumentsOf<V>): Promise<readonly string[]>;
 };
 
-export function createSignalLog(link: Pick<Link, "run">, clustered: boolean, retentionMs: number): RedisSignalLog {
-  const partitions = createPartitions(link, clustered);
+export function createSignalLog(link: Pick<Link, "run" | "clustered">, retentionMs: number): RedisSignalLog {
+  const partitions = createPartitions(link);
   const { eachPartition, readers } = partitions;
   const lease: SignalLog["lease"] = async (numbers, holder, ms) => {
     const fences = await eachPartition("signal_lease", numbers.map(tagOfNumber), [holder, ms, retentionMs]);
@@ -98,10 +98,7 @@ export function createSignalLog(link: Pick<Link, "run">, clustered: boolean, ret
   };
 }
 
-function createPartitions(
-  link: Pick<Link, "run">,
-  clustered: boolean,
-): Pick<RedisSignalLog, "readers" | "eachPartition"> {
+function createPartitions(link: Pick<Link, "run" | "clustered">): Pick<RedisSignalLog, "readers" | "eachPartition"> {
   /** Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, it runs on each partition separately. */
   const run = <V extends Verb>(
     verb: V,
@@ -110,20 +107,20 @@ function createPartitions(
     atOnce = AT_ONCE[verb] ?? tags.length,
   ) =>
     Promise.all(
-      slicesOf(clustered, atOnce, tags).map(async (slice) => buffers(await link.run(verb, slice, args)).map(String)),
+      slicesOf(link, atOnce, tags).map(async (slice) => buffers(await link.run(verb, slice, args)).map(String)),
     );
   return {
     async readers(tags, subscription = "") {
       const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
       const texts = await run("signal_cursors", tags, [subscription], atOnce);
       // In a cluster, every second key belongs to no partition (link.ts), and so does every second map.
-      return texts.flatMap((slot) => parseReaders(slot).slice(0, clustered ? 1 : undefined));
+      return texts.flatMap((slot) => parseReaders(slot).slice(0, link.clustered ? 1 : undefined));
     },
 
     async eachPartition(verb, tags, args) {
       const replies = await run(verb, tags, args);
       // In a cluster, each reply has a second text, for a key that belongs to no partition (link.ts).
-      return clustered ? replies.map(([own = ""]) => own) : replies.flat();
+      return link.clustered ? replies.map(([own = ""]) => own) : replies.flat();
     },
   };
 }

@@ -51,25 +51,24 @@ function composeStore(
   acknowledge: Acknowledge,
 ): StoreWithSignals {
   const { markerLifeMs, reuseIntervalMs, signalsRetentionMs = DEFAULT_RETENTION_MS } = options;
-  const clustered = options.target.kind === "cluster";
   const subscription = subscribe(link.client, connections, channelOf(options.target));
   const expiry = new Expiry(link, markerLifeMs);
   const ends = createSubjectEnds(link, acknowledge, markerLifeMs);
-  const endings = createEndings(link, acknowledge, clustered, markerLifeMs, ends);
-  const log = createSignalLog(link, clustered, signalsRetentionMs);
+  const endings = createEndings(link, acknowledge, markerLifeMs, ends);
+  const log = createSignalLog(link, signalsRetentionMs);
   return {
     ...createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }),
     ...endings,
-    ...createLists(link, clustered),
-    ...createUpstream(link, acknowledge, clustered),
-    ...createEvents(link, clustered),
+    ...createLists(link),
+    ...createUpstream(link, acknowledge),
+    ...createEvents(link),
     ...createCreation(link, acknowledge, markerLifeMs, endings.endOwned),
     endAll: ends.endAll,
     forget: createForgetting(link, acknowledge, ends.finish),
     expire: () => expiry.step(),
-    revocations: createLogReader(link, clustered, ends.finish),
+    revocations: createLogReader(link, ends.finish),
     onRevocation: subscription.add,
-    ...createAttached(link, acknowledge, clustered, endings.endOwned),
+    ...createAttached(link, acknowledge, endings.endOwned),
     onAttachedEnd: subscription.addHandOver,
     signals: { log, subscriptions: createSubscriptions(link, acknowledge, log, signalsRetentionMs) },
     ...link.time,

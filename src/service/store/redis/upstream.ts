@@ -25,13 +25,12 @@ export function nameOf(login: UpstreamLogin): string {
 }
 
 export function createUpstream(
-  link: Pick<Link, "run">,
+  link: Pick<Link, "run" | "clustered">,
   acknowledge: Acknowledge,
-  clustered: boolean,
 ): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
   return {
     async sessionsOf(login) {
-      const slots = slicesOf(clustered);
+      const slots = slicesOf(link);
       const found = await Promise.all(slots.map((tags) => link.run("upstream", tags, [nameOf(login)])));
       return found.flatMap((reply) => buffers(reply).map(sessionId));
     },

@@ -17,10 +17,14 @@ test("a session whose end fails is found again", async () => {
     return Buffer.from("u");
   };
   let fails = true;
-  const { endAttached } = createAttached({ run }, (async () => {}) as unknown as Acknowledge, false, async () => {
-    if (fails) throw new StoreUnavailable("out");
-    return { ok: true, actor: "support" };
-  });
+  const { endAttached } = createAttached(
+    { run, clustered: false },
+    (async () => {}) as unknown as Acknowledge,
+    async () => {
+      if (fails) throw new StoreUnavailable("out");
+      return { ok: true, actor: "support" };
+    },
+  );
   await expect(endAttached()).rejects.toThrow(StoreUnavailable);
   fails = false;
   expect(await endAttached()).toEqual([{ sid, actor: "support" }]);

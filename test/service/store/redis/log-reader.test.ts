@@ -50,7 +50,10 @@ async function end(of = user): Promise<string> {
 async function start() {
   await redis.admin.flushall();
   await setClock(now + SECOND);
-  const read = createLogReader({ run: (verb, tags, args) => run(verb, tags, args as string[]) }, false, async () => {});
+  const read = createLogReader(
+    { run: (verb, tags, args) => run(verb, tags, args as string[]), clustered: false },
+    async () => {},
+  );
   let { cursor } = await read(undefined);
   return {
     readAfter: read,
@@ -136,7 +139,7 @@ test("a reading that fails halfway is repeated as a whole", async () => {
     if (isDown && tags[0] !== tag) throw new Error("down");
     return run(verb, tags, args as string[]);
   };
-  const read = createLogReader({ run: half }, true, async () => {});
+  const read = createLogReader({ run: half, clustered: true }, async () => {});
   const { cursor } = await read(undefined);
   const sid = await end();
   isDown = true;
@@ -211,7 +214,7 @@ test("of what several nodes return, the earliest time and the latest logout of e
     const at = calls++ % times.length;
     return [String(times[at]), `* ${logouts[at]}`].map((each) => Buffer.from(each));
   };
-  const read = createLogReader({ run: link }, false, async () => {});
+  const read = createLogReader({ run: link, clustered: false }, async () => {});
   const first = await read(undefined);
   expect(calls).toBeGreaterThan(2);
   expect(first).toMatchObject({ now: 3_000, revokedUntil: 300, revocations: [] });
