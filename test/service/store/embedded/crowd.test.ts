@@ -1,41 +1,19 @@
 /** Subjects and files with so many sessions that their rows are written by SQL: where the steps of the embedded store begin and end. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
-import { wallMs } from "../../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
-import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
-import {
-  ABSOLUTE,
-  expectCreated,
-  IDLE,
-  MARKER_LIFE,
-  newSession,
-  nonce,
-  REUSE_INTERVAL,
-  SECOND,
-  subject,
-} from "../../../support/store/sessions.ts";
+import { openNewFile, START } from "../../../support/store/embedded-file.ts";
+import { ABSOLUTE, expectCreated, IDLE, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
 
-let directory: string;
 let path: string;
 let now: number;
 let store: StoreWithSignals;
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "crowd-"));
-  path = join(directory, "sessions.db");
-  now = 1_800_000_000_000;
-  const lives = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
-  store = createEmbeddedStore({ path, clock: () => wallMs(now), steady: () => now, ...lives });
-});
-afterEach(async () => {
-  await store.close();
-  rmSync(directory, { recursive: true });
+  now = START;
+  ({ path, store } = openNewFile(() => now));
 });
 
 /** Runs a statement on the file, beside the store. */

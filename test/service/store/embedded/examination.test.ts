@@ -2,38 +2,27 @@
  * The embedded store examines sessions periodically to find the expired ones. This work is limited, however many sessions there are:
  * refreshes do not write new times of expiry, and each step examines a limited number of sessions.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
-import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
+import { storeMs } from "../../../../src/service/session/time.ts";
 import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
-import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
-import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, SECOND, subject } from "../../../support/store/sessions.ts";
+import { openNewFile, START } from "../../../support/store/embedded-file.ts";
+import { newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
 
 const SHORT = 100 * SECOND;
 /** The number of sessions to create, which is more than one step examines. */
 const MANY = 250;
 
-let directory: string;
 let path: string;
 let now: number;
 let store: SessionStore;
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "store-"));
-  path = join(directory, "sessions.db");
-  now = 1_800_000_000_000;
-  const lives = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
-  store = createEmbeddedStore({ path, clock: () => wallMs(now), steady: () => now, ...lives });
-});
-afterEach(async () => {
-  await store.close();
-  rmSync(directory, { recursive: true });
+  now = START;
+  ({ path, store } = openNewFile(() => now));
 });
 
 async function login() {

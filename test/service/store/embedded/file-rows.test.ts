@@ -1,9 +1,6 @@
 /** What the file of the embedded store keeps, and what it does not keep any longer than it must. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import type { SubscriptionDefinition } from "../../../../src/service/signals/model.ts";
 import type { Cursor, Lease, StoreWithSignals } from "../../../../src/service/signals/ports.ts";
@@ -11,9 +8,9 @@ import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts
 import { createSessionTable } from "../../../../src/service/store/embedded/rows.ts";
 import { createSignalSteps } from "../../../../src/service/store/embedded/signal-steps.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
-import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
+import { openNewFile, START } from "../../../support/store/embedded-file.ts";
 import { loginWith, recordOf } from "../../../support/store/event-records.ts";
-import { MARKER_LIFE, REUSE_INTERVAL, SECOND, subject } from "../../../support/store/sessions.ts";
+import { MARKER_LIFE, SECOND, subject } from "../../../support/store/sessions.ts";
 
 const DAY = 86_400 * SECOND;
 const EVENTS = ["session.ended", "session.created", "session.updated"] as const;
@@ -24,21 +21,13 @@ const ALL_EVENTS: SubscriptionDefinition = {
   filter: { events: EVENTS },
 };
 
-let directory: string;
 let path: string;
 let now: number;
 let store: StoreWithSignals;
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "rows-"));
-  path = join(directory, "sessions.db");
-  now = 1_800_000_000_000;
-  const lives = { reuseIntervalMs: REUSE_INTERVAL, markerLifeMs: MARKER_LIFE };
-  store = createEmbeddedStore({ path, clock: () => wallMs(now), steady: () => now, ...lives });
-});
-afterEach(async () => {
-  await store.close();
-  rmSync(directory, { recursive: true });
+  now = START;
+  ({ path, store } = openNewFile(() => now));
 });
 
 function rows(sql: string) {
