@@ -1,27 +1,26 @@
 import { judgeEnd } from "../../session/devices/binding.ts";
 import type { EndingHolder, EndOutcome, SessionStore } from "../../session/ports.ts";
-import { type StoreMs, storeMs } from "../../session/time.ts";
+import { storeMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
 import type { Wakers } from "../wakers.ts";
 import type { DueSteps } from "./events.ts";
+import type { RevocationLog } from "./log.ts";
 import { type SessionRow, sessionOf } from "./rows.ts";
-import { isMarked, type SessionDeps } from "./session-steps.ts";
-import type { SignalSteps } from "./signal-steps.ts";
-import type { EndStep } from "./subjects.ts";
+import { isMarked } from "./session-steps.ts";
+import { finishEndOf, type SubjectDeps } from "./subjects.ts";
+import type { Transactions } from "./transactions.ts";
+import type { Writes } from "./writes.ts";
 
-type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
-  readonly end: EndStep;
-  readonly due: DueSteps;
-  readonly signals: SignalSteps;
-  /** Completes the logout of a subject with many sessions, one of which is this session. */
-  readonly finishEndOf: (sid: SessionRow["sid"]) => Promise<void>;
-  /** Notes that the sessions have to end whose actors' sessions were created up to a time. */
-  readonly handOverAll: (createdUntil: StoreMs) => void;
-  readonly wakers: Pick<Wakers, "wake">;
-};
+type Deps = SubjectDeps &
+  Transactions &
+  Pick<Writes, "handOver"> & {
+    readonly log: RevocationLog;
+    readonly due: DueSteps;
+    readonly wakers: Pick<Wakers, "wake">;
+  };
 
 export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned" | "revokeAll"> {
-  const { sql, sessions, log, due, signals, write, end, finishEndOf, handOverAll, wakers } = deps;
+  const { sql, sessions, log, due, signals, write, end, handOver, wakers } = deps;
   return {
     async end(sid, reason, origin, holder) {
       for (;;) {
@@ -37,7 +36,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
           return { ok: true, wasLive: true, subject: live.subject, actor };
         });
         if (outcome !== undefined) return outcome;
-        await finishEndOf(sid); // Verifiers must learn that the session has ended before the caller gets the response.
+        await finishEndOf(deps, sid); // Verifiers must learn that the session has ended before the caller gets the response.
       }
     },
 
@@ -56,7 +55,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
         const newest = Math.max(now, Number(sql.newest.get()?.time));
         const until = storeMs(Math.max(0, Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1)));
         sql.endAll.run(until);
-        handOverAll(until);
+        handOver(sql.handOverAll.run(until));
         signals.beginEndOfAll(before, until, now);
         log.appendAll(until, now);
         due.leaveEndOfAll(until, origin, now);

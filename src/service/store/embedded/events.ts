@@ -43,11 +43,9 @@ export function createDueSteps(sql: Statements) {
   };
 }
 
-export function createEvents(
-  sql: Statements,
-  { read, write }: Transactions,
-  sessions: Pick<SessionTable, "live">,
-): SessionEventLog {
+type Deps = Transactions & { readonly sql: Statements; readonly sessions: Pick<SessionTable, "live"> };
+
+export function createEvents({ sql, sessions, read, write }: Deps): SessionEventLog {
   return {
     async recordEvents(records, retentionMs) {
       write("NORMAL", (now) => {

@@ -8,11 +8,9 @@ import type { Transactions } from "./transactions.ts";
 /** How many rows are counted in one turn of the event loop: some 0.1 ms. */
 const ROWS_PER_COUNT = 250;
 
-export function createLists(
-  sql: Statements,
-  { read }: Transactions,
-  sessions: SessionTable,
-): Pick<SessionStore, "list" | "listAll" | "count"> {
+type Deps = Transactions & { readonly sql: Statements; readonly sessions: SessionTable };
+
+export function createLists({ sql, sessions, read }: Deps): Pick<SessionStore, "list" | "listAll" | "count"> {
   return {
     list: (subject, ...page) =>
       search(async (after, count) => read((now) => sessions.page(subject, after, count, now)), ...page),

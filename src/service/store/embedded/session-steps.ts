@@ -14,9 +14,11 @@ import { type LastSeen, type Session, type SessionId, seenBy } from "../../sessi
 import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
+import { REUSE_NOTES } from "../event-text.ts";
 import type { RevocationLog } from "./log.ts";
 import { fixedOf, rotationOf, type SessionTable, sessionOf, slid } from "./rows.ts";
 import type { Statements } from "./statements.ts";
+import type { EndStep } from "./subjects.ts";
 import type { Transactions } from "./transactions.ts";
 
 export type SessionDeps = Transactions & {
@@ -25,7 +27,7 @@ export type SessionDeps = Transactions & {
   readonly log: RevocationLog;
   /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
-  readonly endReused: (sid: SessionId, subject: string, reason: "reuse" | "two_holders", now: StoreMs) => void;
+  readonly end: EndStep;
 };
 
 type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind">;
@@ -131,9 +133,9 @@ function rotate(
   if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session };
   if (verdict === "required") return { ok: false, reason: "device_required", session };
   if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
-  if (verdict === "two_holders") return end(deps, session, "two_holders", now, mayEnd);
+  if (verdict === "two_holders") return endReused(deps, session, "two_holders", now, mayEnd);
   const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");
-  if (decision.outcome === "reuse") return end(deps, session, "reuse", now, mayEnd);
+  if (decision.outcome === "reuse") return endReused(deps, session, "reuse", now, mayEnd);
   const { outcome, next } = decision;
   const shown = verdict === "unproven" ? verdict : shownBy(verdict, outcome);
   const used = shown === "first_use" ? { ...session, device: boundKey(session, presented, now) } : session;
@@ -150,7 +152,7 @@ function rotate(
   return { ok: true, outcome, session: after, child, now, device: shown };
 }
 
-function end(
+function endReused(
   deps: SessionDeps,
   { sid, subject, actor }: Session,
   reason: "reuse" | "two_holders",
@@ -158,6 +160,6 @@ function end(
   mayEnd: boolean,
 ): RotateOutcome | undefined {
   if (!mayEnd) return undefined;
-  deps.endReused(sid, subject, reason, now);
+  deps.end(sid, "reuse", now, REUSE_NOTES[reason], subject);
   return { ok: false, reason, subject, actor: actor?.subject };
 }

@@ -32,11 +32,13 @@ type WaitingRow = Pick<SignalRow, "sid" | "ended_at"> & { readonly id: string; r
 /** A lease that lasts longer than this, in ms, was taken before the clock was set back, and does not count any more. */
 const LONGEST_LEASE_MS = 600_000;
 
-export function createSignals(sql: Statements, steps: SignalSteps, transactions: Transactions): SignalStore {
-  return { log: createSignalLog(sql, steps, transactions), subscriptions: createSubscriptions(sql, transactions) };
+type Deps = Transactions & { readonly sql: Statements; readonly signals: SignalSteps };
+
+export function createSignals(deps: Deps): SignalStore {
+  return { log: createSignalLog(deps), subscriptions: createSubscriptions(deps.sql, deps) };
 }
 
-function createSignalLog(sql: Statements, steps: SignalSteps, { read, write }: Transactions): SignalLog {
+function createSignalLog({ sql, signals: steps, read, write }: Deps): SignalLog {
   const rowOf = (subscription: string) => sql.subscription.get(subscription) as SubscriptionRow | undefined;
   return {
     partitions: 1,

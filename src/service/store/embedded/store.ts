@@ -6,12 +6,11 @@
  * they are acknowledged. Refreshes are written without waiting for the disk. If the process is killed, no refresh is lost. A power cut may
  * lose the last refreshes. The rotation then still accepts the newer tokens that clients hold (the outcome `heal` in session/rotation/rotation.ts).
  */
-import type { DatabaseSync, StatementResultingChanges } from "node:sqlite";
-import type { LogEntry } from "../../session/model.ts";
+import type { DatabaseSync } from "node:sqlite";
 import { type Clock, StoreUnavailable } from "../../session/ports.ts";
 import type { WallClock } from "../../session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
-import { noteWithActor, REUSE_NOTES } from "../event-text.ts";
+import { noteWithActor } from "../event-text.ts";
 import { createResumption } from "../resumption.ts";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { createAttached } from "./attached.ts";
@@ -29,10 +28,11 @@ import { createSessionSteps } from "./session-steps.ts";
 import { createSignalSteps } from "./signal-steps.ts";
 import { createSignals } from "./signals.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
-import { createSubjects, type EndStep, finishEnd, finishEndOf } from "./subjects.ts";
-import { createTransactions, FileGuard, type Transactions } from "./transactions.ts";
+import { createSubjects, type EndStep, finishEnd } from "./subjects.ts";
+import { createTransactions, FileGuard } from "./transactions.ts";
 import { createUpdates } from "./updates.ts";
 import { createUpstream } from "./upstream.ts";
+import { createWrites } from "./writes.ts";
 
 type EmbeddedStoreOptions = {
   /** The database file. Its directory is created (0700) if it does not exist. */
@@ -62,8 +62,6 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const clock = createStoreClock(db, options.clock, options.steady);
   const sql = prepareStatements(db);
   const files = new FileGuard(options.path);
-  const transactions = createTransactions(db, clock, files);
-  const { read, share, alone } = transactions;
   const sessions = createSessionTable(sql);
   const log = createLog(sql, options.markerLifeMs);
   const due = createDueSteps(sql);
@@ -71,46 +69,34 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const wakers = watchChanges(sql);
   const handOvers = createWakers();
 
-  const { write, publish, handOver } = createWrites(transactions, wakers, handOvers);
+  const transactions = createTransactions(db, clock, files);
+  const writes = createWrites(transactions, wakers, handOvers);
   const end: EndStep = (sid, reason, now, note, subject) => {
-    handOver(sql.handOver.run(sid));
+    writes.handOver(sql.handOver.run(sid));
     const actor = sessions.actorOf(sid);
     signals.append(sid, reason, now, subject);
     sql.remove.run(sid);
     due.leaveEnded(sid, reason, noteWithActor(note, actor), subject, now);
-    publish(log.append(sid, reason, now));
+    writes.publish(log.append(sid, reason, now));
     return { sid, actor };
   };
 
-  const parts = { sql, sessions, log, due, signals, read, write, share, alone, end };
-  const claims = createClaims(db);
-  const subjects = { ...parts, claims };
-  const resume = createResumption((end) => finishEnd(subjects, end.slice(0, end.indexOf(" "))));
+  const parts = { ...transactions, ...writes, sql, sessions, log, due, signals, end, claims: createClaims(db) };
+  const { read, write, alone } = parts;
+  const resume = createResumption((end) => finishEnd(parts, end.slice(0, end.indexOf(" "))));
   return {
-    ...createEvents(sql, transactions, sessions),
-    ...createLists(sql, transactions, sessions),
-    ...createUpstream(sql, transactions, claims),
-    ...createSessionSteps({
-      ...parts,
-      reuseIntervalMs: options.reuseIntervalMs,
-      endReused: (sid, subject, reason, now) => end(sid, "reuse", now, REUSE_NOTES[reason], subject),
-    }),
-    ...createUpdates({
-      ...parts,
-      markStale: (sid, version, now) => publish(log.appendMark(sid, version, now)),
-    }),
-    ...createCreation(subjects),
-    ...createSubjects(subjects),
-    forget: createForgetting({ ...subjects, db, path: options.path }),
-    ...createEndings({
-      ...parts,
-      wakers,
-      handOverAll: (createdUntil) => handOver(sql.handOverAll.run(createdUntil)),
-      finishEndOf: (sid) => finishEndOf(subjects, sid),
-    }),
+    ...createEvents(parts),
+    ...createLists(parts),
+    ...createUpstream(parts),
+    ...createSessionSteps({ ...parts, reuseIntervalMs: options.reuseIntervalMs }),
+    ...createUpdates(parts),
+    ...createCreation(parts),
+    ...createSubjects(parts),
+    ...createEndings({ ...parts, wakers }),
     ...createAttached(parts),
     onAttachedEnd: (wake) => handOvers.add(wake),
-    signals: createSignals(sql, signals, transactions),
+    forget: createForgetting({ ...parts, db, path: options.path }),
+    signals: createSignals(parts),
 
     async revocations(cursor) {
       const batch = read(log.readAfter(cursor));
@@ -127,30 +113,6 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     async close() {
       wakers.close();
       if (db.isOpen) alone(() => db.close());
-    },
-  };
-}
-
-/**
- * Returns a `write` that calls the listeners after each commit, and what its steps call: `publish` with what they append to the log, and
- * `handOver` with the result of a statement that notes that sessions have to end because those of their actors have.
- */
-function createWrites(transactions: Transactions, wakers: Wakers, handOvers: Wakers) {
-  let appended: LogEntry[] = [];
-  let isHandedOver = false;
-  const write: Transactions["write"] = (durability, step) => {
-    appended = [];
-    isHandedOver = false;
-    const result = transactions.write(durability, step);
-    if (appended.length > 0) wakers.wake(appended);
-    if (isHandedOver) handOvers.wake([]);
-    return result;
-  };
-  return {
-    write,
-    publish: (entry: LogEntry) => void appended.push(entry),
-    handOver: ({ changes }: Pick<StatementResultingChanges, "changes">) => {
-      isHandedOver ||= changes > 0;
     },
   };
 }

@@ -1,22 +1,23 @@
 /** The operations that change what a session says. Each runs in one transaction. */
-import type { Session, SessionId } from "../../session/model.ts";
+import type { Session } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { countVersion } from "../../session/version.ts";
 import { fixedOf, sessionOf } from "./rows.ts";
 import { gone, type SessionDeps } from "./session-steps.ts";
 import type { SignalSteps } from "./signal-steps.ts";
+import type { Writes } from "./writes.ts";
 
-type Deps = Pick<SessionDeps, "sql" | "sessions" | "log" | "write"> & {
-  readonly signals: Pick<SignalSteps, "appendUpdated">;
-  readonly markStale: (sid: SessionId, version: number, now: StoreMs) => void;
-};
+type Deps = Pick<SessionDeps, "sql" | "sessions" | "log"> &
+  Pick<Writes, "write" | "publish"> & {
+    readonly signals: Pick<SignalSteps, "appendUpdated">;
+  };
 
 export function createUpdates(deps: Deps): Pick<SessionStore, "elevate" | "update"> {
-  const { sql, sessions, write, markStale } = deps;
+  const { sql, sessions, log, write, publish } = deps;
   const counted = (changed: Session, isChanged: boolean, refresh: boolean, now: StoreMs): Session => {
     const { session, isMarked } = countVersion(changed, isChanged, refresh);
-    if (isMarked) markStale(session.sid, session.version ?? 0, now);
+    if (isMarked) publish(log.appendMark(session.sid, session.version ?? 0, now));
     return session;
   };
   return {

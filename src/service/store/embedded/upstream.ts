@@ -6,11 +6,14 @@ import type { Claims } from "./claims.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
-export function createUpstream(
-  sql: Statements,
-  { read, write }: Transactions,
-  claims: Claims,
-): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
+type Deps = Transactions & { readonly sql: Statements; readonly claims: Claims };
+
+export function createUpstream({
+  sql,
+  claims,
+  read,
+  write,
+}: Deps): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
   return {
     async sessionsOf(login) {
       const rows = read(() =>
