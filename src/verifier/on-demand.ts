@@ -5,7 +5,7 @@ import { VerifierClosedError } from "./ready.ts";
 
 const RETRY_MS = 1000;
 
-type OnDemandDeps = {
+export type OnDemandDeps = {
   readonly keys: { isDue(nowMs: number): boolean; read(): Promise<void>; isTrusted(nowMs: number): boolean };
   readonly polls: PolledRevocations | undefined;
   readonly clock: () => number;

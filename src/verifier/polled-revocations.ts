@@ -30,7 +30,7 @@ export class PolledRevocations extends RevokedSessions {
     this.#deps = deps;
   }
 
-  stalenessMs(monotonicMs: number, wallMs: number): number {
+  override stalenessMs(monotonicMs: number, wallMs: number): number {
     return Math.max(monotonicMs - this.#knownAtMs, wallMs - this.#knownAtWallMs);
   }
 
@@ -50,8 +50,7 @@ export class PolledRevocations extends RevokedSessions {
     return this.#oneAtATime.run(() => this.#poll());
   }
 
-  /** Resolves when the poll under way has ended, or after a second. Returns undefined if no poll is under way. */
-  underWay(): Promise<void> | undefined {
+  override underWay(): Promise<void> | undefined {
     return this.#oneAtATime.isUnderWay() ? this.#oneAtATime.settle() : undefined;
   }
 

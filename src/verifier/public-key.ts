@@ -1,7 +1,6 @@
 /** Which public keys are accepted, wherever one is read or registered. This file is used in every runtime. */
 
 import { decodeBytes } from "../platform/jws/segment.ts";
-import { isPoint } from "./p256.ts";
 
 type Jwk = Readonly<Record<string, unknown>>;
 /** The required members of a public key, in the order of RFC 7638 section 3.2. */
@@ -71,4 +70,23 @@ function isOfSmallOrder(text: string): boolean {
     0n,
   );
   return SMALL_ORDER_Y.has(y);
+}
+
+/** The prime and the constant of the curve P-256, y² = x³ − 3x + b (FIPS 186-5). */
+const P256_PRIME = 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n;
+const P256_B = 0x5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604bn;
+
+/** Returns whether the coordinates of a JWK are a point on the curve (RFC 7518 section 6.2.1). Not every WebCrypto checks that. */
+export function isPoint(xText: unknown, yText: unknown): boolean {
+  const [x, y] = [readCoordinate(xText), readCoordinate(yText)];
+  return x !== undefined && y !== undefined && (y * y - x * x * x + 3n * x - P256_B) % P256_PRIME === 0n;
+}
+
+function readCoordinate(text: unknown): bigint | undefined {
+  const bytes = typeof text === "string" ? decodeBytes(text) : undefined;
+  if (bytes?.length !== COORDINATE_BYTES) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  let value = 0n;
+  for (let at = 0; at < COORDINATE_BYTES; at += 8) value = (value << 64n) | view.getBigUint64(at);
+  return value < P256_PRIME ? value : undefined;
 }

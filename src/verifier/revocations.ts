@@ -31,7 +31,7 @@ export class Revocations extends RevokedSessions {
   /**
    * Returns the time since the service read the delivered revocations from its store, in ms; Infinity until everything has been delivered.
    */
-  stalenessMs(monotonicMs: number, wallMs: number): number {
+  override stalenessMs(monotonicMs: number, wallMs: number): number {
     return this.#freshness.ageMs(monotonicMs, wallMs);
   }
 

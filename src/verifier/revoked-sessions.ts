@@ -53,6 +53,11 @@ export abstract class RevokedSessions {
   /** Returns the age of the known revocations, in ms; Infinity before everything was delivered. */
   abstract stalenessMs(monotonicMs: number, wallMs: number): number;
 
+  /** Resolves when the read under way has ended, or after a second; undefined if none is, as always while the feed is followed. */
+  underWay(): Promise<void> | undefined {
+    return undefined;
+  }
+
   /** Returns whether a session is revoked. @param createdAtMs when the session was created */
   has(sid: string, createdAtMs: number): boolean {
     return createdAtMs <= this.#revokedUntilMs || this.#expiries.has(sid);

@@ -4,7 +4,6 @@ import type { PublishedKey } from "./jwk.ts";
 import type { KeySet } from "./key-set.ts";
 import type { OnDemand } from "./on-demand.ts";
 import type { Settings } from "./options.ts";
-import type { PolledRevocations } from "./polled-revocations.ts";
 import { RecentlyUsed } from "./recently-used.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RevokedSessions } from "./revoked-sessions.ts";
@@ -26,8 +25,8 @@ type CoreDeps = {
   readonly check: (token: string) => CheckResult | Promise<CheckResult>;
   readonly revocations: RevokedSessions | undefined;
   readonly introspect: Introspect | undefined;
-  readonly onDemand: OnDemand | undefined;
-  readonly polls: PolledRevocations | undefined;
+  /** Reads what is due before a verdict; undefined if keys and revocations are followed all the time. */
+  readonly refresh: OnDemand["refresh"] | undefined;
   readonly refusals: Refusals;
 };
 
@@ -44,13 +43,13 @@ export class VerifierCore {
   }
 
   verify(token: string): Promise<Verdict> {
-    const { onDemand } = this.#deps;
-    if (onDemand === undefined) return this.#verifyKnowing(token);
+    const { refresh } = this.#deps;
+    if (refresh === undefined) return this.#verifyKnowing(token);
     // A text that cannot be a token does not cause a read of keys or revocations.
     const isToken =
       this.#cache.get(token) !== undefined || (typeof token === "string" && readToken(token) !== undefined);
     if (!isToken) return this.#refuse("malformed", token);
-    return onDemand.refresh()?.then(() => this.#verifyKnowing(token)) ?? this.#verifyKnowing(token);
+    return refresh()?.then(() => this.#verifyKnowing(token)) ?? this.#verifyKnowing(token);
   }
 
   /** Verifies a token with the keys and revocations that are known now. */
@@ -73,14 +72,14 @@ export class VerifierCore {
   #judge(token: string, entry: Entry): Promise<Verdict> {
     const changed = this.#judgeChanges(token, entry);
     if (changed !== undefined) return changed;
-    const { revocations, polls } = this.#deps;
+    const { revocations } = this.#deps;
     if (revocations === undefined || this.#isFresh(revocations)) return entry.accepted;
     // If this process was suspended, batches may have arrived that it has not read yet. It reads them before it decides.
     if (revocations.batches !== this.#staleAfterBatches) return this.#judgeAfterReading(token, entry);
     const decide = () => (this.#isFresh(revocations) ? this.#judge(token, entry) : this.#introspect(token, entry));
     // After an outage, another request may already have begun a poll for the missing revocations. This request waits for that poll before
     // it decides.
-    return polls?.underWay()?.then(decide) ?? this.#introspect(token, entry);
+    return revocations.underWay()?.then(decide) ?? this.#introspect(token, entry);
   }
 
   /** Returns why a token that was valid is not accepted any more; undefined if nothing has changed. */

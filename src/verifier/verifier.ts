@@ -6,13 +6,14 @@ import { createReplays } from "./dpop/replays.ts";
 import { createIntrospection } from "./introspection.ts";
 import type { PublishedKey } from "./jwk.ts";
 import type { KeySet, KeySetDeps } from "./key-set.ts";
-import { createOnDemand, type OnDemand } from "./on-demand.ts";
+import { createOnDemand, type OnDemand, type OnDemandDeps } from "./on-demand.ts";
 import { resolveOptions, type VerifierOptions } from "./options.ts";
 import { PolledRevocations } from "./polled-revocations.ts";
 import { holdProcess, unlessClosed } from "./ready.ts";
 import { type RefusalRecords, Refusals } from "./refusals.ts";
 import { toSafeReport } from "./report.ts";
 import { Revocations } from "./revocations.ts";
+import type { FeedDeps, RevokedSessions } from "./revoked-sessions.ts";
 import type { Expectations } from "./token-rules.ts";
 import type { Verdict } from "./verdict.ts";
 import { type CheckResult, VerifierCore } from "./verifier-core.ts";
@@ -64,6 +65,32 @@ export type Runtime<Key extends PublishedKey, Keys extends KeySet<Key>> = {
   readonly createAdminClient: (options: VerifierOptions, closing: Closing) => AdminClient | undefined;
 };
 
+/** How a verifier learns of keys and revocations. */
+type Source = {
+  /** Undefined without an admin API. */
+  readonly revocations: RevokedSessions | undefined;
+  /** Reads what is due before a verdict. It is absent if keys and revocations are followed all the time. */
+  readonly refresh?: OnDemand["refresh"];
+  readonly ready: () => Promise<void>;
+};
+
+type Feed = Omit<FeedDeps, "signal">;
+
+/** Follows keys and revocations all the time, until the verifier is closed. */
+function follow(keys: KeySet<PublishedKey>, feed: Feed | undefined, closing: Closing): Source {
+  const signal = closing.toSignal();
+  const revocations = feed && new Revocations({ ...feed, signal });
+  const ready = unlessClosed(Promise.all([keys.ready, revocations?.ready]), signal);
+  ready.catch(() => {}); // This prevents an unhandled rejection. A caller that awaits `ready` gets the error nevertheless.
+  return { revocations, ready: () => ready };
+}
+
+/** Reads keys and revocations only when a token is verified. */
+function readOnDemand(feed: Feed | undefined, pollIntervalMs: number, deps: Omit<OnDemandDeps, "polls">): Source {
+  const polls = feed && new PolledRevocations({ ...feed, pollIntervalMs });
+  return { revocations: polls, ...createOnDemand({ ...deps, polls }) };
+}
+
 /** Creates a verifier on a runtime. @throws TypeError, RangeError for options that cannot work */
 export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<Key>>(
   runtime: Runtime<Key, Keys>,
@@ -81,36 +108,29 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const revokeKeys = (kids: readonly string[]) => keys.revoke(kids);
   const feed = client && { client, clock, monotonic, revokeKeys, report };
   const refusals = new Refusals({ ...settings, keys, report });
-  const stream = feed && signal ? new Revocations({ ...feed, signal }) : undefined;
-  const polls = feed && isOnDemand ? new PolledRevocations({ ...feed, pollIntervalMs }) : undefined;
-  const onDemand = isOnDemand ? createOnDemand({ keys, polls, clock, monotonic, closing }) : undefined;
+  const source = isOnDemand
+    ? readOnDemand(feed, pollIntervalMs, { keys, clock, monotonic, closing })
+    : follow(keys, feed, closing);
   const shareMs = isOnDemand ? Number.NEGATIVE_INFINITY : settings.maxStalenessMs;
-  const shared = {
-    settings,
-    keys,
-    revocations: stream ?? polls,
-    introspect:
-      client && settings.policy === "introspect" ? createIntrospection({ client, shareMs, signal }) : undefined,
-    onDemand,
-    polls,
-    refusals,
+  const introspect =
+    client && settings.policy === "introspect" ? createIntrospection({ client, shareMs, signal }) : undefined;
+  const { revocations, refresh } = source;
+  const createCore = (expected: Expectations) => {
+    const check = (token: string) => runtime.checkToken(token, keys, expected);
+    return new VerifierCore({ settings, keys, check, revocations, introspect, refresh, refusals });
   };
-  const createCore = (expected: Expectations) =>
-    new VerifierCore({ ...shared, check: (token) => runtime.checkToken(token, keys, expected) });
   const core = createCore(settings);
   const boundCore = createCore({ ...settings, allowsBound: true });
   const { verifyProof } = runtime;
   const replays = createReplays({ windowMs: PROOF_LIFE_MS, monotonic });
   const bound = { verify: (token: string) => boundCore.verify(token), verifyProof, replays, clock, refusals };
-  const followed = signal && unlessClosed(Promise.all([keys.ready, stream?.ready]), signal);
-  followed?.catch(() => {}); // This prevents an unhandled rejection. A caller that awaits `ready` gets the error nevertheless.
   return {
     verify: (token) => core.verify(token),
     verifyBound: (token, request) => verifyBound(bound, token, request),
-    stalenessMs: () => (stream ?? polls)?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
+    stalenessMs: () => revocations?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
     state: () => ({ kids: keys.kids, refusals: refusals.toRecords() }),
     get ready() {
-      const ready = followed ?? (onDemand as OnDemand).ready();
+      const ready = source.ready();
       holdProcess(ready);
       return ready;
     },

@@ -2,8 +2,13 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { readJwk } from "../../src/verifier/jwk.ts";
-import { isPoint } from "../../src/verifier/p256.ts";
-import { findKeyFault, isSignature, type KeyAlgorithm, readPublicMembers } from "../../src/verifier/public-key.ts";
+import {
+  findKeyFault,
+  isPoint,
+  isSignature,
+  type KeyAlgorithm,
+  readPublicMembers,
+} from "../../src/verifier/public-key.ts";
 
 type Jwk = Readonly<Record<string, unknown>>;
 const jwkOf = ({ publicKey }: { publicKey: { export(options: { format: "jwk" }): object } }) =>
