@@ -1,8 +1,8 @@
 /** Refuses callers with a bad credential: with 401, and with 429 after their address has presented too many. */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
+import { type FailureDeps, takeFailure } from "../session/attempts.ts";
 import type { AuditEvent, Requester } from "../session/audit.ts";
 import { UNCOUNTED_REFUSALS } from "../session/errors.ts";
-import { type FailureDeps, takeFailure } from "../session/failures.ts";
 import { rateLimited } from "./errors/connect-errors.ts";
 import { requestContextOf } from "./request-context.ts";
 

@@ -31,6 +31,16 @@ export function audiencesOf(audience: Audience): readonly [string, ...string[]] 
   return typeof audience === "string" ? [audience] : audience;
 }
 
+/** Returns what a token is for that has these audiences; undefined if there are none, or if one of them is not allowed. */
+export function audienceFor(
+  audiences: readonly string[],
+  isAllowed: (audience: string) => boolean,
+): Audience | undefined {
+  const [first, ...others] = new Set(audiences);
+  if (first === undefined || !audiences.every(isAllowed)) return undefined;
+  return others.length === 0 ? first : [first, ...others];
+}
+
 /** When and how the user of a session last authenticated. Services check this before they permit sensitive operations (RFC 9470). */
 export type Authentication = {
   /** The time that the login page reports; 0 if unknown. It is compared only with the time of a later authentication. */

@@ -1,5 +1,4 @@
 /** What the domain needs of tokens. */
-import type { Actors } from "./exchange/actors.ts";
 import type { Audience, Session, SessionId } from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
 import type { StoreMs, WallMs } from "./time.ts";
@@ -41,6 +40,9 @@ export type AuthenticAccessToken =
 export type AccessTokenResult =
   | AuthenticAccessToken
   | { readonly ok: false; readonly reason: "expired"; readonly claims: AccessClaims };
+
+/** Who acts for the subject of a token: the claim `act` (RFC 8693 section 4.1). Its own `act` is who acted before. */
+export type Actors = { readonly sub: string; readonly act?: Actors };
 
 /** How a token differs from the one that it is made of. */
 type Narrowing = {

@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AuditEvent } from "../../../src/service/session/audit.ts";
+import type { ExchangePolicy } from "../../../src/service/session/exchange/exchange.ts";
 import { type ExchangeRequest, exchange } from "../../../src/service/session/exchange/exchange.ts";
-import type { ExchangePolicy } from "../../../src/service/session/exchange/policy.ts";
 import type { NewSession } from "../../../src/service/session/model.ts";
 import {
   type AccessClaims,

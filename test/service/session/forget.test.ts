@@ -1,6 +1,6 @@
 /** What forgetting a subject does, in which order, and that nothing that it records names the subject. */
 import { expect, test } from "vitest";
-import { forgetSubject } from "../../../src/service/session/admin/forget.ts";
+import { forgetSubject } from "../../../src/service/session/admin/admin.ts";
 import { StoreUnavailable } from "../../../src/service/session/ports.ts";
 import { REQUESTER, script, sidOf } from "../../support/session/scripted.ts";
 

@@ -1,7 +1,7 @@
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { AdminAccess } from "../../session/admin/access.ts";
+import type { FailureDeps } from "../../session/attempts.ts";
 import { ServiceError } from "../../session/errors.ts";
-import type { FailureDeps } from "../../session/failures.ts";
 import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
 import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";
 import type { Gate } from "../gates/gates.ts";

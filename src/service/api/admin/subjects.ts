@@ -1,7 +1,7 @@
 /** ForgetSubject and ExportSubject of auth.admin.v1.SessionAdminService. */
 import type { HandlerContext } from "@connectrpc/connect";
 import type { ExportSubjectRequest, ForgetSubjectRequest } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import * as admin from "../../session/admin/forget.ts";
+import * as admin from "../../session/admin/admin.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import { type SessionEvent, shownEvents } from "../../session/events/events.ts";
 import type { Session } from "../../session/model.ts";

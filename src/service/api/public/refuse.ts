@@ -1,8 +1,8 @@
 /** Refuses callers of the public API whose credential is not accepted. */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import { dpopToken } from "../../../verifier/bearer-token.ts";
+import type { FailureDeps } from "../../session/attempts.ts";
 import type { Refused } from "../../session/errors.ts";
-import type { FailureDeps } from "../../session/failures.ts";
 import type { RefreshTokens } from "../../session/ports.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { refusal } from "../refusal.ts";

@@ -1,3 +1,4 @@
+import { attempt } from "../attempts.ts";
 import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
@@ -25,7 +26,7 @@ export type Created = {
   readonly session: Session;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
-  /** That of the session's cookies (`maxAgeOf`). */
+  /** For how long a browser keeps the session's cookies, in seconds; undefined if they end with the browser. */
   readonly maxAge: number | undefined;
 };
 
@@ -92,21 +93,14 @@ export function recordRefusal(
   audit({ event: "session_refused", subject, clientId, scope, maxSessions }, requester);
 }
 
-/** Creates a session within the limit of its subject, or of its actor. If the store did not respond, the attempt does not count. */
-export async function withinLimit<T>(
+/** Creates a session within the limit of its subject, or of its actor. */
+export function withinLimit<T>(
   { createLimit, audit }: CreateLimit,
   { subject, actor }: Pick<NewSession, "subject" | "actor">,
   requester: Requester,
   create: () => Promise<T>,
 ): Promise<T | Limited> {
   const key = actor?.subject ?? subject;
-  const retryAfterMs = createLimit.take(key);
-  if (retryAfterMs !== undefined) {
-    audit({ event: "rate_limited", limit: "create", subject, actor: actor?.subject }, requester);
-    return { ok: false, reason: "rate_limited", limit: "create", retryAfterMs };
-  }
-  return create().catch((error: unknown) => {
-    createLimit.giveBack(key);
-    throw error;
-  });
+  const about = { limit: "create", subject, actor: actor?.subject } as const;
+  return attempt({ rateLimit: createLimit, key, about, requester, audit }, create);
 }

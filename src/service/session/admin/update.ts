@@ -1,4 +1,5 @@
 /** Changes what live sessions say: their claims and audiences. */
+import { attempt } from "../attempts.ts";
 import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import type { Session, SessionId } from "../model.ts";
@@ -29,22 +30,15 @@ export async function update(
   return updated;
 }
 
-/** Updates a session within its limit. If the store did not respond, the attempt does not count. */
-export async function withinUpdateLimit<T>(
+/** Updates a session within its limit. */
+export function withinUpdateLimit<T>(
   { audit, updateLimit }: Pick<Deps<never>, "audit" | "updateLimit">,
   sid: SessionId,
   requester: Requester,
   step: () => Promise<T>,
 ): Promise<T | Limited> {
-  const retryAfterMs = updateLimit.take(sid);
-  if (retryAfterMs !== undefined) {
-    audit({ event: "rate_limited", limit: "update", sid }, requester);
-    return { ok: false, reason: "rate_limited", limit: "update", retryAfterMs };
-  }
-  return step().catch((error: unknown) => {
-    updateLimit.giveBack(sid);
-    throw error;
-  });
+  const about = { limit: "update", sid } as const;
+  return attempt({ rateLimit: updateLimit, key: sid, about, requester, audit }, step);
 }
 
 function fieldsOf({ claims, audience }: SessionChange) {

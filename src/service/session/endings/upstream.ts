@@ -14,8 +14,8 @@ type EndedLogin = Upstream & {
 type Deps = { readonly store: Pick<SessionStore, "sessionsOf" | "find" | "end" | "shiftMs">; readonly audit: Audit };
 
 /**
- * How many sessions end at the same time, so that a user with many does not occupy the store. After as many failures, the rest waits for
- * the repetition.
+ * How many sessions end at the same time, so that a user with many does not occupy the store. After as many failures, the rest is left to
+ * a repeated call.
  */
 const AT_ONCE = 16;
 
@@ -46,7 +46,7 @@ async function endOne({ store, audit }: Deps, sid: SessionId, ended: EndedLogin,
   return true;
 }
 
-/** Returns whether a session's login is among those that have ended. What one of the two does not say, does not differ. */
+/** Returns whether a session's login is among those that have ended. A member that one of the two lacks makes no difference. */
 function isOf(login: Upstream, ended: Upstream): boolean {
   const agree = (one: string | undefined, other: string | undefined) =>
     one === undefined || other === undefined || one === other;

@@ -1,14 +1,12 @@
 /** Exchanges an access token for one of the same session that can do less (RFC 8693). It ends with the session at every verifier. */
+import { attempt } from "../attempts.ts";
 import type { Audit, Requester } from "../audit.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Limited, Refused } from "../errors.ts";
-import { type Audience, audiencesOf, type Session } from "../model.ts";
-import type { AccessClaims, AccessToken, AccessTokens, Found, RateLimit, SessionStore } from "../ports.ts";
+import { type Audience, audienceFor, audiencesOf, type Session } from "../model.ts";
+import type { AccessClaims, AccessToken, AccessTokens, Actors, Found, RateLimit, SessionStore } from "../ports.ts";
 import { earliest, later, type StoreMs } from "../time.ts";
 import { isStale } from "../version.ts";
-import { type Actors, MAX_ACTORS, namesOfActors, readActors } from "./actors.ts";
-import { audienceFor } from "./audiences.ts";
-import { type ExchangePolicy, mayAct } from "./policy.ts";
 
 type Deps = {
   readonly store: Pick<SessionStore, "find">;
@@ -18,6 +16,24 @@ type Deps = {
   readonly refreshLimit: RateLimit;
   /** The audiences of this service. Their tokens can end sessions, so a client gets one only if its policy names the audience. */
   readonly audiences: ReadonlySet<string>;
+};
+
+/** What an operator allows one client that exchanges access tokens. */
+export type ExchangePolicy = {
+  /** The name of the client's credential. */
+  readonly clientId: string;
+  /** The client may exchange tokens that are for one of these audiences. */
+  readonly subjectTokenAudiences: readonly string[];
+  /** What the client may ask for; if it is undefined, those that the exchanged token has, except those of this service. */
+  readonly audiences: readonly string[] | undefined;
+  /** The names of the claims that the new token keeps, beside those that every token has. */
+  readonly claims: readonly string[];
+  /** How long a new token may live at most, in ms; if it is undefined, as long as the exchanged one. */
+  readonly maxLifetimeMs: number | undefined;
+  /** The subjects that may act for others. A text that ends in a star stands for all subjects that begin with the text before it. */
+  readonly mayAct: readonly string[];
+  /** Whether the client may exchange a token that is bound to another key than its own. The new token is then bound to the client's key. */
+  readonly mayRebind: boolean;
 };
 
 export type ExchangeRequest = {
@@ -45,6 +61,9 @@ type NotAllowed = { readonly ok: false; readonly reason: "invalid_target" | "wro
 const INVALID_TARGET: NotAllowed = { ok: false, reason: "invalid_target" };
 const WRONG_ACTOR: NotAllowed = { ok: false, reason: "wrong_actor" };
 
+/** How many parties a token may name that act for its subject. */
+const MAX_ACTORS = 4;
+
 /** @throws StoreUnavailable */
 export async function exchange(
   deps: Deps,
@@ -61,16 +80,10 @@ export async function exchange(
   if (actors !== undefined && "reason" in actors) return actors;
 
   const { sid, sub } = subject;
-  const limitKey = `${policy.clientId} ${sid}`;
-  const retryAfterMs = deps.refreshLimit.take(limitKey);
-  if (retryAfterMs !== undefined) {
-    deps.audit({ event: "rate_limited", limit: "refresh", sid }, requester);
-    return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
-  }
-  const found = await findSession(deps, request).catch((error: unknown) => {
-    deps.refreshLimit.giveBack(limitKey); // If the store did not reply, the attempt does not count.
-    throw error;
-  });
+  const { audit, refreshLimit: rateLimit } = deps;
+  const key = `${policy.clientId} ${sid}`;
+  const about = { limit: "refresh", sid } as const;
+  const found = await attempt({ rateLimit, key, about, requester, audit }, () => findSession(deps, request));
   if (!found.ok) return found;
   const { session, now } = found;
   const accessToken = deps.accessTokens.narrow(subject, now, {
@@ -84,7 +97,7 @@ export async function exchange(
   const audiences = audiencesOf(audience);
   const [actor, ...former] = namesOfActors(actors);
   const chain = former.length > 0 && { formerActors: former };
-  deps.audit({ event: "token_exchanged", sid, subject: sub, audiences, actor, ...chain }, requester);
+  audit({ event: "token_exchanged", sid, subject: sub, audiences, actor, ...chain }, requester);
   return { ok: true, accessToken, isKeyBound: proof !== undefined, now };
 }
 
@@ -118,6 +131,25 @@ function actorsOf(policy: ExchangePolicy, { subject, actor }: ExchangeRequest): 
   // If somebody acts for the actor, the chain would not name them.
   if (actor.all.act !== undefined || !mayAct(policy, actor.sub)) return WRONG_ACTOR;
   return { sub: actor.sub, ...(former && { act: former }) };
+}
+
+function mayAct({ mayAct: subjects }: ExchangePolicy, subject: string): boolean {
+  return subjects.some((each) => (each.endsWith("*") ? subject.startsWith(each.slice(0, -1)) : subject === each));
+}
+
+/** Returns the parties that a claim names; undefined if it is not such a claim, or names too many. */
+function readActors(claim: unknown, most = MAX_ACTORS): Actors | undefined {
+  if (most === 0) return undefined;
+  const { sub, act } = (claim ?? {}) as { readonly sub?: unknown; readonly act?: unknown };
+  if (typeof sub !== "string") return undefined;
+  if (act === undefined) return { sub };
+  const former = readActors(act, most - 1);
+  return former && { sub, act: former };
+}
+
+/** Returns the names of those that act, the one that acts for the others first. */
+function namesOfActors(actors: Actors | undefined): readonly string[] {
+  return actors === undefined ? [] : [actors.sub, ...namesOfActors(actors.act)];
 }
 
 type Live = Extract<Found, { readonly ok: true }>;

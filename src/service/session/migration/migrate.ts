@@ -53,7 +53,7 @@ export type Migrated = {
   readonly session: Session;
   readonly accessToken: AccessToken;
   readonly refreshToken: string;
-  /** That of the session's cookies (`maxAgeOf`). */
+  /** For how long a browser keeps the session's cookies, in seconds; undefined if they end with the browser. */
   readonly maxAge: number | undefined;
 };
 

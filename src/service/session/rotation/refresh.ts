@@ -1,3 +1,4 @@
+import { overLimit } from "../attempts.ts";
 import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { DevicePresentation } from "../devices/binding.ts";
 import { isProofKey, thumbprintOf } from "../devices/key.ts";
@@ -49,7 +50,7 @@ type Refreshed = {
   readonly isKeyBound: boolean;
   /** The seconds until the refresh token expires. */
   readonly secondsLeft: number;
-  /** That of the session's cookies (`maxAgeOf`). */
+  /** For how long a browser keeps the session's cookies, in seconds; undefined if they end with the browser. */
   readonly maxAge: number | undefined;
   /** A challenge for the registration of a device key, if the session may have one. */
   readonly offer: string | undefined;
@@ -98,16 +99,14 @@ export async function refresh(
   // The limit is checked after the MAC, so that only the session's own client can use the limit up. It is checked before the rotation.
   const { device } = deps;
   const { lifeMs } = device;
-  const presentation: DevicePresentation =
-    tokenRequest !== undefined
-      ? tokenPresentation(lifeMs, tokenRequest)
-      : presented !== undefined
-        ? devicePresentation(device, presented, token.sid)
-        : { lifeMs, cookie: undefined, skipped: false };
+  let presentation: DevicePresentation = { lifeMs, cookie: undefined, skipped: false };
+  if (tokenRequest !== undefined) presentation = tokenPresentation(lifeMs, tokenRequest);
+  else if (presented !== undefined) presentation = devicePresentation(device, presented, token.sid);
   const provesNothing = presentation.cookie === undefined && presentation.proof === undefined;
   const limitKey = provesNothing ? token.sid : refreshLimitKey(device, presentation, token.sid);
   const retryAfterMs = deps.refreshLimit.take(limitKey);
-  if (retryAfterMs !== undefined) return limited(deps.audit, token.sid, retryAfterMs, requester);
+  if (retryAfterMs !== undefined)
+    return overLimit(deps.audit, { limit: "refresh", sid: token.sid }, retryAfterMs, requester);
   let rotated: RotateOutcome;
   try {
     const lastSeen = deps.lastSeen?.(requester);
@@ -160,12 +159,7 @@ export function refuseOverLimit(
   if (others.length > 0) return undefined;
   const retryAfterMs = refreshLimit.peek(sid);
   if (retryAfterMs === undefined || presentsDevice()) return undefined;
-  return limited(audit, sid, retryAfterMs, requester);
-}
-
-function limited(audit: Audit, sid: SessionId, retryAfterMs: number, requester: Requester): Limited {
-  audit({ event: "rate_limited", limit: "refresh", sid }, requester);
-  return { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs };
+  return overLimit(audit, { limit: "refresh", sid }, retryAfterMs, requester);
 }
 
 /** Ends the older sessions of the same browser, because the response replaces their cookie by that of this session. */

@@ -2,8 +2,7 @@
 import type { DevicePresentation } from "../devices/binding.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Refused } from "../errors.ts";
-import { audienceFor } from "../exchange/audiences.ts";
-import { audiencesOf, type Session } from "../model.ts";
+import { audienceFor, audiencesOf, type Session } from "../model.ts";
 
 export type TokenRequest = {
   readonly clientId: string;
