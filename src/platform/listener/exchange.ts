@@ -29,7 +29,7 @@ export function respond(
   else response.end(body);
 }
 
-/** Returns the value of `Retry-After`: whole seconds, at least one. */
+/** Returns the value of `Retry-After`, at least one second. The wait is rounded up, so that a caller that waits is served. */
 export const retryAfter = (ms: number): string => String(Math.max(1, Math.ceil(ms / 1000)));
 
 /** Returns the handler of a request, or undefined if the next route must handle it. */

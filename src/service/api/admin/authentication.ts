@@ -2,7 +2,7 @@ import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { AdminAccess } from "../../session/admin/access.ts";
 import type { FailureDeps } from "../../session/attempts.ts";
 import { ServiceError } from "../../session/errors.ts";
-import { SHARED_ERRORS, toConnectError } from "../errors/connect-errors.ts";
+import { errorOf, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";
 import type { Gate } from "../gates/gates.ts";
 import { refusal } from "../refusal.ts";
@@ -69,7 +69,7 @@ function admit(
   const scope = scopeOf(method);
   if (scope === undefined || allows(identified.caller.may, scope)) return undefined;
   deps.audit({ event: "authz_failed", operation: method.name, scope }, request);
-  const error = toConnectError(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), () => {});
+  const error = errorOf(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED));
   const challenge = `Bearer error="insufficient_scope", scope="${scope}"`; // RFC 6750 section 3.1
   if (isForReceivers(method)) error.metadata.set("www-authenticate", challenge);
   throw error;

@@ -12,7 +12,7 @@ import type { SessionRefused } from "../../session/admin/create.ts";
 import { type LimitPolicy, limitOf, MAX_SESSIONS, type SessionLimit } from "../../session/admin/limit.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
 import type { ClientData, ClientKind, NewSession, Session } from "../../session/model.ts";
-import { toConnectError } from "../errors/connect-errors.ts";
+import { errorOf } from "../errors/connect-errors.ts";
 import { nameOf, numberOf, timesOf } from "../messages.ts";
 
 export const kindOf = (kind: KindEnum = KindEnum.UNSPECIFIED): ClientKind | undefined => nameOf(KindEnum, kind);
@@ -67,7 +67,7 @@ export function limitExceeded({ limit, live }: SessionRefused, shiftMs: (session
     toBinary(SessionLimitExceededSchema, create(SessionLimitExceededSchema, detail(count))).length;
   let count = listed.length;
   while (sizeOf(count) > MAX_DETAIL_BYTES) count--;
-  const error = toConnectError(new ServiceError("E429_SESSION_LIMIT"), () => {});
+  const error = errorOf(new ServiceError("E429_SESSION_LIMIT"));
   error.details.push({ desc: SessionLimitExceededSchema, value: detail(count) });
   return error;
 }

@@ -1,6 +1,7 @@
 /** Translates failures of the domain to the errors that RPC callers (and, through them, HTTP callers) see. No other module does. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
+import { retryAfter } from "../../../platform/listener/exchange.ts";
 import { dpopChallenge } from "../../../verifier/dpop/proof.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
@@ -104,15 +105,15 @@ export function isShared(error: ConnectError): boolean {
   return SHARED.has(error);
 }
 
-/** The rate limit errors, by the seconds that the caller must wait. The longest window of a rate limit bounds their number. */
-const rateLimitErrors = new Map<number, ConnectError>();
+/** The rate limit errors, by their `Retry-After`. The longest window of a rate limit bounds their number. */
+const rateLimitErrors = new Map<string, ConnectError>();
 
-/** Returns the error for a caller over a rate limit. The wait is rounded up to whole seconds, so that a caller that waits is served. */
+/** Returns the error for a caller over a rate limit. */
 export function rateLimited(retryAfterMs: number): ConnectError {
-  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
+  const seconds = retryAfter(retryAfterMs);
   let error = rateLimitErrors.get(seconds);
   if (error === undefined) {
-    error = shared("E429_RATE_LIMITED", { "retry-after": String(seconds) });
+    error = shared("E429_RATE_LIMITED", { "retry-after": seconds });
     rateLimitErrors.set(seconds, error);
   }
   return error;
@@ -126,12 +127,14 @@ export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   return code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
 }
 
+export function errorOf(error: ServiceError): ConnectError {
+  return build(error.code, error.message, HEADERS[error.code], error, error.fieldViolations);
+}
+
 /** @param onBug receives errors that no rule covers. The caller gets E500_INTERNAL without their text. */
 export function toConnectError(error: unknown, onBug: (error: unknown) => void): ConnectError {
   if (error instanceof ConnectError && errorCodeOf(error) !== undefined) return error;
-  if (error instanceof ServiceError) {
-    return build(error.code, error.message, HEADERS[error.code], error, error.fieldViolations);
-  }
+  if (error instanceof ServiceError) return errorOf(error);
   if (error instanceof StoreBusy) return SHARED_ERRORS.overloaded;
   if (error instanceof StoreUnavailable) {
     return build("E503_UNAVAILABLE", ERRORS.E503_UNAVAILABLE.message, HEADERS.E503_UNAVAILABLE, error);

@@ -4,7 +4,7 @@ import type { FailureContext, FailureEncoder } from "connect-http-routes";
 import { OAuthAdminService } from "../../../../gen/auth/admin/v1/oauth_admin_pb.ts";
 import { OAuthService } from "../../../../gen/auth/v1/oauth_pb.ts";
 import { ERRORS, type ErrorCode, invalidRequest, ServiceError } from "../../session/errors.ts";
-import { toConnectError } from "./connect-errors.ts";
+import { errorOf } from "./connect-errors.ts";
 import { describeFailure, envelope, envelopeEncoder } from "./envelope.ts";
 
 export type OAuthError = { readonly status: number; readonly error: string };
@@ -31,8 +31,7 @@ export const invalidScope = () => new OAuthFailure("scope: access tokens have no
 export const unauthorizedClient = () => new OAuthFailure("the client may not exchange tokens", UNAUTHORIZED_CLIENT);
 
 /** A token of the request is refused (RFC 8693 section 2.2.2). */
-export const refusedToken = (parameter: string): ConnectError =>
-  toConnectError(invalidRequest(parameter, "is not accepted"), () => {});
+export const refusedToken = (parameter: string): ConnectError => errorOf(invalidRequest(parameter, "is not accepted"));
 
 /** The error for a refused DPoP proof (RFC 9449 section 5). The session goes on, because the client may still have the right key. */
 export const badProof = () => new OAuthFailure("the DPoP proof is not valid", BAD_PROOF);
@@ -89,7 +88,7 @@ export const invalidTokenClient = createInvalidClient("token");
 
 function createInvalidClient(realm: string): ConnectError {
   const { message } = ERRORS.E001_AUTH_FAILURE;
-  const error = toConnectError(new OAuthFailure(message, INVALID_CLIENT, "E001_AUTH_FAILURE"), () => {});
+  const error = errorOf(new OAuthFailure(message, INVALID_CLIENT, "E001_AUTH_FAILURE"));
   error.metadata.set("www-authenticate", `Basic realm="${realm}"`);
   return error;
 }

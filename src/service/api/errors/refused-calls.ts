@@ -16,7 +16,7 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
-import { toConnectError } from "./connect-errors.ts";
+import { errorOf } from "./connect-errors.ts";
 
 const CODES: Readonly<Record<number, ErrorCode>> = {
   405: "E405_METHOD_NOT_ALLOWED",
@@ -46,7 +46,7 @@ export type PlainResponse = {
 };
 
 /** Returns an error in the format of Connect's unary protocol, with the HTTP status of docs/reference/errors.md. */
-export function connectError(code: ErrorCode, error = toConnectError(new ServiceError(code), () => {})): PlainResponse {
+export function connectError(code: ErrorCode, error = errorOf(new ServiceError(code))): PlainResponse {
   const body = Buffer.from(errorToJsonBytes(error, undefined));
   const headers = { "content-type": "application/json", "content-length": String(body.length) };
   return { status: ERRORS[code].http, headers, body };
