@@ -8,8 +8,8 @@ import type { Snapshot } from "./snapshot.ts";
 /**
  * Returns the snapshot of the session, and renders again when it changes. On a server it is `unknown`, or the snapshot that `initial`
  * describes.
- * @param initial the property of the page with which the session was created. When the server renders the page with another session, after a
- * sign-in or a sign-out by a server action, all tabs learn of it at once
+ * @param initial the property of the page with which the session was created. When the server renders the page with another session, after
+ * a sign-in or a sign-out by a server action, all tabs learn of it at once
  * @example
  * const { state, claims } = useSession(session, initial);
  */

@@ -105,7 +105,7 @@ export function createRenewal(
     );
   }
 
-  /** Obtains a token. Concurrent calls share one request. It never rejects. @param replacement the version of a token that a service refused */
+  /** Obtains a token. Concurrent calls share one request. It never rejects. @param replacement the version of a token that was refused */
   async function renew(replacement?: number): Promise<Outcome | undefined> {
     if (look() || backoffMs() > 0) return undefined;
     const { signal } = waiters;
@@ -119,7 +119,7 @@ export function createRenewal(
     return inFlight;
   }
 
-  /** Asks the other tabs for a token, whose arrival aborts `signal`. @param sinceMs returns the time since the wait for the lock began, below 0 */
+  /** Asks the other tabs for a token, whose arrival aborts `signal`. @param sinceMs returns minus the wait for the lock so far */
   async function ask(sinceMs: () => number, signal: AbortSignal): Promise<void> {
     const { token, doubtful } = known;
     const replyTo = name + realm.Math.random();

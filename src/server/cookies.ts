@@ -39,7 +39,7 @@ const MARK = "_device_mark";
 /** The form of a refresh token (docs/why/rotation.md): 72 bytes. The first is 1, the 17 from the sixth on are the id of its session. */
 const REFRESH_TOKEN = /^A[Q-Za-f][A-Za-z0-9_-]{94}$/;
 
-/** Returns the id of the session that a refresh token names; undefined for a text of another form. Nothing proves that the token is authentic. */
+/** Returns the session id in a refresh token; undefined for a text of another form. Nothing proves that the token is authentic. */
 function sessionOf(refreshToken: string): string | undefined {
   if (!REFRESH_TOKEN.test(refreshToken)) return undefined;
   const bytes = atob(refreshToken.replaceAll("-", "+").replaceAll("_", "/"));

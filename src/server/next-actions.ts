@@ -45,8 +45,8 @@ export function nextSession(
   }
 
   /**
-   * Returns the user for a page, a route handler or an action, which asks for it beside its data. Redirects to the login if nobody is signed
-   * in.
+   * Returns the user for a page, a route handler or an action, which asks for it beside its data. Redirects to the login if nobody is
+   * signed in.
    * @throws SessionError if the state cannot be determined. `error.tsx` recognizes it by `error.digest === "session_unavailable"`
    */
   const requireCurrentUser = async (): Promise<ActiveUser> =>

@@ -12,8 +12,8 @@
 const ORIGIN = /^[a-z][a-z\d+.-]*:(?:\/\/[\w.:@[\]-]+(?=[/\\]|$))?/i;
 
 /**
- * How many readings a path has at most, and how many characters they have together. This bounds the work for paths that are made to have many
- * readings. Paths of pages have fewer than 40.
+ * How many readings a path has at most, and how many characters they have together. This bounds the work for paths that are made to have
+ * many. Paths of pages have fewer than 40.
  */
 const MAX_READINGS = 128;
 const MAX_CHARACTERS = 1 << 15;
@@ -104,10 +104,11 @@ function resolveDots(path: string): string {
 }
 
 /**
- * Returns the address of the page to which a suffix belongs. Astro and servers of files respond to `/account.html` and `/account/index.html`
- * with the page `/account`. Scripts of frameworks fetch data from addresses beside the page: `/account.data`, `/account/_.data` and
- * `/_root.data` (React Router), `/account.rsc`, `/account.segments/_tree.segment.rsc` and `/_next/data/<build>/account.json` (Next.js),
- * `/account/__data.json` (SvelteKit), `/account/_payload.json` (Nuxt, which accepts any character in place of the dot).
+ * Returns the address of the page to which a suffix belongs. Astro and servers of files respond to `/account.html` and
+ * `/account/index.html` with the page `/account`. Scripts of frameworks fetch data from addresses beside the page: `/account.data`,
+ * `/account/_.data` and `/_root.data` (React Router), `/account.rsc`, `/account.segments/_tree.segment.rsc` and
+ * `/_next/data/<build>/account.json` (Next.js), `/account/__data.json` (SvelteKit), `/account/_payload.json` (Nuxt, which accepts any
+ * character in place of the dot).
  */
 function withoutSuffix(path: string): string {
   const page = path

@@ -6,7 +6,8 @@ const KEPT = Symbol.for("@session-service/server");
 /**
  * Returns a function that creates a value when it is called for the first time in the process, and then returns that value. Next.js loads
  * modules once for `proxy.ts`, once for `instrumentation.ts` and once for pages: with this they share one verifier, which follows one feed,
- * and their refreshes. Nothing is created while a build loads the module. A development server keeps the value when it loads the module again.
+ * and their refreshes. Nothing is created while a build loads the module. A development server keeps the value when it loads the module
+ * again.
  * @param name distinguishes the values of a process
  * @example
  * ```ts

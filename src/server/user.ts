@@ -27,7 +27,7 @@ export type User =
   | { readonly state: "ended" }
   | {
       readonly state: "unavailable";
-      /** The application asked for the user of a request that no adapter has seen: in Next.js, `matcher` in `proxy.ts` leaves its path out. */
+      /** No adapter has seen the request whose user the application asked for. In Next.js, `matcher` of `proxy.ts` excludes its path. */
       readonly reason?: "adapter_missing";
     };
 

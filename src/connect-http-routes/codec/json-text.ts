@@ -7,10 +7,7 @@ const MINUS_ZERO: unknown = typeof RAW_JSON === "function" ? RAW_JSON("-0") : 0;
 
 const keepSign = (_: string, value: unknown) => (Object.is(value, -0) ? MINUS_ZERO : value);
 
-/**
- * Returns the replacer with which JSON.stringify writes messages of a type, so that it writes -0 as proto JSON does. Only types that can hold
- * floats need one.
- */
+/** Returns the replacer by which JSON.stringify writes -0 as proto JSON does; undefined for types that cannot hold floats. */
 export function jsonReplacerOf(type: DescMessage): ((name: string, value: unknown) => unknown) | undefined {
   return [...typesWithin(type)].some(mayHoldFloat) ? keepSign : undefined;
 }

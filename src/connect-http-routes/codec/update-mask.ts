@@ -9,10 +9,7 @@ interface UpdateMask {
   readonly body: DescField & { fieldKind: "message" };
 }
 
-/**
- * Returns the field `update_mask` of a request whose body is the given field, or its only mask if any name will do. Undefined if the request
- * has no such field.
- */
+/** Returns the field `update_mask` of a request with this body field, or its only mask if any name will do; undefined if there is none. */
 export function updateMaskOf(input: DescMessage, body: DescField, anyName: boolean): UpdateMask | undefined {
   const masks = input.fields.filter(isMask);
   const mask = anyName

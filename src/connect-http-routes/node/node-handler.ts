@@ -4,7 +4,7 @@ import { METHOD_OVERRIDE } from "../routes/method-override.ts";
 import { NodeExchange, type NodeRequest } from "./node-exchange.ts";
 import type { NodeResponse } from "./node-response.ts";
 
-/** A request listener for `http.createServer` and `http2.createServer`, and middleware for Express, which calls `next` for other requests. */
+/** A request listener for `http.createServer` and `http2.createServer`, and for Express, whose `next` it calls for other requests. */
 export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: () => void) => void;
 
 export type HttpHandlerOptions = HandlerOptions<NodeRequest> & {

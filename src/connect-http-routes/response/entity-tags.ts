@@ -15,7 +15,7 @@ export interface EntityTagOptions {
    * Default: `etag`, as in AIP-154.
    */
   readonly field?: string;
-  /** Whether responses to GET without such a field, or with an empty one, get a weak tag that is computed from their content. Default: false. */
+  /** Whether GET responses without such a field, or with an empty one, get a weak tag computed from their content. Default: false. */
   readonly digest?: boolean;
   /** The RPCs whose responses get tags, such as `[LibraryService.method.getBook]`. Default: all unary ones. */
   readonly rpcs?: readonly DescMethod[];

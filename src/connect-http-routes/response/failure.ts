@@ -41,7 +41,7 @@ export type Failure = FailureBase &
 export interface FailureResponse {
   /** The HTTP status. Default: the failure's status. */
   readonly status?: number;
-  /** Headers by lower-case name. `content-type` is that of the JSON body, by default `application/json`, such as `application/problem+json`. */
+  /** Headers by lower-case name. `content-type`, such as `application/problem+json`, is for JSON bodies. Default: `application/json`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether `headers` already contains the metadata of the error that is to be sent. Default: false; the metadata is then sent too. */
   readonly hasMetadata?: boolean;
@@ -201,8 +201,8 @@ export function failurePayload(response: FailureResponse, chosen: ChosenCodec | 
 }
 
 /**
- * Receives an error that clients see as "internal error": what an interceptor or an implementation has thrown that is no ConnectError, or
- * why a response cannot be encoded. What a failure encoder gives a status below 500 is none.
+ * Receives each error that clients see as "internal error": anything but a ConnectError that an interceptor or an implementation has
+ * thrown, or why a response cannot be encoded. An error to which a failure encoder gives a status below 500 is not among them.
  */
 export type OnInternalError = (error: unknown, rpc: DescMethod | undefined) => void;
 

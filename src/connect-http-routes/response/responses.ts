@@ -41,7 +41,7 @@ export interface ResponseOptions<Source> {
   readonly compressStreams?: boolean;
   /** How often a comment is written to an idle stream of server-sent events, in milliseconds. Default: never. */
   readonly heartbeatIntervalMs?: number;
-  /** Whether an empty line is written to idle streams of NDJSON, at the same interval. Clients that parse every line fail at it. Default: false. */
+  /** Whether idle streams of NDJSON get an empty line at the same interval. Clients that parse every line fail at it. Default: false. */
   readonly ndjsonHeartbeats?: boolean;
   /**
    * How long the head of a streamed response waits for the first message, in milliseconds. A failure within that time becomes an ordinary

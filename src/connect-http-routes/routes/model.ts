@@ -101,8 +101,8 @@ export interface TableOptions {
    */
   readonly grpcMetadata?: boolean | undefined;
   /**
-   * Whether the empty update mask of a PATCH is derived from the fields of the body: that of the field `update_mask`, or with `any-name` the
-   * only mask of the request, as in grpc-gateway. Default: true.
+   * Whether the empty update mask of a PATCH is derived from the fields of the body. The mask is the field `update_mask`, or with
+   * `any-name` the only mask of the request, as in grpc-gateway. Default: true.
    */
   readonly inferUpdateMask?: boolean | "any-name" | undefined;
   /** Gives responses entity tags, and evaluates the preconditions of GET: `entityTags()`. Default: none. */

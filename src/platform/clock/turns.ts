@@ -17,7 +17,7 @@ const awakeAndAsleep = process.platform === "linux" ? () => uptime() * 1000 : ()
 
 /** A monotonic clock, in ms from an arbitrary moment: CLOCK_MONOTONIC plus the time in which the machine was asleep. */
 export type SteadyClock = (() => number) & {
-  /** Checks whether the machine has slept. Reading the clock does not check it, since a reading must cost nothing. */
+  /** Checks whether the machine has slept. Reading the clock does not check this, because a reading must be cheap. */
   refresh(): void;
 };
 
@@ -58,7 +58,7 @@ export class Turns {
   readonly #followers = new Set<() => void>();
   #stop: (() => void) | undefined;
   #count = 0;
-  /** The time, by the monotonic clock in ms, up to which everything that had arrived has been read. Others only read it. */
+  /** The time, by the monotonic clock in ms, up to which everything that had arrived has been read. Only this class writes it. */
   readUntilMs: number;
 
   constructor(loop = LOOP) {

@@ -37,7 +37,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   });
 }
 
-/** Writes a text to a temporary file beside the path, and calls `place` when it is on the disk. @param like the owner and the mode; default: 0600 */
+/** Writes a text to a temporary file beside the path, and calls `place` once it is on disk. @param like owner and mode; default: 0600 */
 export async function viaTemporary<T>(
   path: string,
   text: string,

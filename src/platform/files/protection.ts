@@ -35,8 +35,8 @@ export async function protectionFault(path: string, protection: Protection): Pro
 }
 
 /**
- * Returns whether Kubernetes has mounted a file of a Secret: then its name is a link into `..data`, or, mounted by itself (`subPath`), it may
- * belong to root. `chmod` helps with neither.
+ * Returns whether Kubernetes has mounted a file of a Secret. Its name is then a link into `..data`, or with `subPath` it may belong to
+ * root. `chmod` helps with neither.
  */
 async function mountedBy(path: string, link: Stats, target: Stats): Promise<"kubernetes" | "root" | undefined> {
   if (!target.isFile()) return undefined;

@@ -29,7 +29,10 @@ const EXPOSED = [...cors.exposedHeaders, "Retry-After", "WWW-Authenticate", "DPo
 /** What scripts of allowed origins may do. Default: what the session service has. */
 type Allowance = { readonly methods?: readonly string[]; readonly exposed?: readonly string[] };
 
-/** @param isAllowed absent: no page of another origin may call @param headersFor returns the security headers of responses to preflight requests */
+/**
+ * @param isAllowed absent: no page of another origin may call
+ * @param headersFor returns the security headers of responses to preflight requests
+ */
 export function withCors(
   isAllowed: ((origin: string) => boolean) | undefined,
   headersFor: SecurityHeaders,

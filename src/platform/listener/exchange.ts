@@ -2,7 +2,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
-/** How long a request may have waited until its connection was accepted and read, in ms (late-connections.ts). Absent if it was not long. */
+/** How long a request may have waited to be accepted and read, in ms (late-connections.ts). Absent if that was not long. */
 export const WAITED_MS = Symbol("waited");
 
 export type Request = (IncomingMessage | Http2ServerRequest) & { [WAITED_MS]?: number };

@@ -118,7 +118,7 @@ function createNodeServer(limits: ListenerLimits, connections: Connections): Ser
 function wait(server: Server, connection: Connection, request: IncomingMessage, response: ServerResponse): void {
   const { waiting } = connection;
   waiting.add(request);
-  // A client that has read a response may send the next request before Node has noticed that it was sent, so one may wait, whatever its size.
+  // A client may have read a response, and sent the next request, before Node notices that it was sent. So one may wait, whatever its size.
   if (waiting.size > 1) {
     let bytes = 0;
     for (const each of waiting) bytes += bytesOf(each);
@@ -130,7 +130,7 @@ function wait(server: Server, connection: Connection, request: IncomingMessage, 
   });
 }
 
-/** Returns how much memory a request takes while it waits, about. A body in chunks may take any. */
+/** Returns roughly how many bytes a request takes while it waits. A chunked body may take any number. */
 function bytesOf({ url = "", rawHeaders, headers }: IncomingMessage): number {
   const { "content-length": length = 0, "transfer-encoding": encoding } = headers;
   const body = encoding === undefined ? Number(length) : Number.POSITIVE_INFINITY;

@@ -163,8 +163,8 @@ function countEnd(stream: ServerHttp2Stream, known: Session): boolean {
 
 /**
  * Takes into account that a request was served. Clients send control frames and resets because of it: the flow control of grpc-go sends a
- * PING with the data that it reads (BDP estimation), and calls of the same client end by their deadlines. An attack serves itself nothing
- * (CVE-2019-9512, CVE-2019-9515, CVE-2023-44487, CVE-2025-8671), or pays with a request for a few cheap frames.
+ * PING with the data that it reads (BDP estimation), and calls of the same client end by their deadlines. An attack by such frames has few
+ * or no requests served (CVE-2019-9512, CVE-2019-9515, CVE-2023-44487, CVE-2025-8671): each request pays for only a few of them.
  */
 function noteServed(known: Session): void {
   if (known.controlFrames > 0) known.controlFrames -= Math.min(known.controlFrames, FRAMES_PER_REQUEST);

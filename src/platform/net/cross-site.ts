@@ -3,7 +3,7 @@
  * for all credentials that browsers send by themselves: cookies, client certificates, Basic.
  */
 
-/** The headers by which browsers report where a request comes from. A header that occurs several times is their list, as `Headers` joins it. */
+/** The headers by which browsers report where a request comes from. Of a repeated header it is all values, as `Headers` joins them. */
 type Sender = {
   /** `Sec-Fetch-Site` (Fetch Metadata). Browsers send it to https and to localhost only. */
   readonly site: string | null;
@@ -49,10 +49,10 @@ export function crossSiteFault(
   }
 }
 
-/** What a refused request lacks. `host`: the origin is that of the own host, so a proxy has replaced the scheme or the port on the way. */
+/** The permission that a refused request lacks. `host`: its origin has the own host, so a proxy has replaced the scheme or the port. */
 export type MissingPermission = "host" | "origin" | "same_site" | "cross_site";
 
-/** Returns what a refused request lacks, for operators who must find out why a front end has no access. */
+/** Returns the permissions that a refused request lacks, for operators who must find out why a front end has no access. */
 export function missingPermissions(
   { site, origin }: Sender,
   ownOrigin: string | null,

@@ -32,10 +32,7 @@ export async function startLean(start: () => Promise<void>): Promise<void> {
   setTimeout(collectWhenIdle, SETTLED_MS).unref();
 }
 
-/**
- * Lets V8 optimize code from the moment on in which the process is busy. Otherwise the timers of an idle process would be optimized sooner or
- * later, and the compiler takes 5 MB.
- */
+/** Lets V8 optimize code once the process is busy. Otherwise it would also optimize the timers of an idle process, at a cost of 5 MB. */
 function optimizeWhenBusy(): void {
   const isBusy = createBusyCheck(processorTime());
   const timer = setInterval(() => {
@@ -52,8 +49,8 @@ function processorTime(): number {
 }
 
 /**
- * Returns a function that tells whether the process is busy. It is called every `CHECK_INTERVAL_MS`, with the processor time that the process
- * has used so far, in ms. A small share that lasts counts as much as a large one for a short time.
+ * Returns a function that returns whether the process is busy. It is called every `CHECK_INTERVAL_MS` with the processor time of the
+ * process so far, in ms. A small share that lasts counts as much as a large one for a short time.
  */
 export function createBusyCheck(startedMs: number): (usedMs: number) => boolean {
   let excessMs = 0;

@@ -1,6 +1,6 @@
 /**
- * Measures every call, and makes its errors those of docs/reference/errors.md. The place where an error is raised decides whose fault it is,
- * because Connect raises errors of callers with the same codes as bugs.
+ * Measures every call, and makes its errors those of docs/reference/errors.md. The place where an error is raised decides whose fault it
+ * is, because Connect raises errors of callers with the same codes as bugs.
  */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type ContextValues, type HandlerContext } from "@connectrpc/connect";

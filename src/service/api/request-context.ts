@@ -19,9 +19,9 @@ export class RequestContext implements Requester, ContextValues {
   /** What a call of the public API has presented, once it is authenticated (public/credentials.ts). */
   credential: { readonly ok: true } | undefined;
   /**
-   * Whether the message of the call is being read. Connect raises errors of a message with the same codes as errors of the service. An error
-   * that is raised after the gates and before the implementation is an error of the message, because only the message is read in between.
-   * The messages of a stream are read by the implementation itself.
+   * Whether the message of the call is being read. Connect raises errors of a message with the same codes as errors of the service. Between
+   * the gates and the implementation, only the message is read, so an error that is raised there is one of the message. The implementation
+   * itself reads the messages of a stream.
    */
   isReading = false;
   readonly #open: () => RequestSource;

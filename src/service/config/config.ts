@@ -1,4 +1,4 @@
-/** Reads the configuration from the environment. One pass finds all faults. A test compares the variables with docs/reference/configuration.md. */
+/** Reads the configuration from the environment. One pass finds all faults. A test compares the variables with their documentation. */
 import { readAdmin } from "./admin.ts";
 import { readBrowsers, readDeviceBinding, readMigration, readOAuth } from "./clients.ts";
 import { readLimits } from "./limits.ts";

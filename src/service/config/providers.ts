@@ -96,7 +96,10 @@ export const CLIENT_MEMBERS = [
 ];
 const KNOWN = [...CLIENT_MEMBERS, "subject_prefix", "claims", "require", "security_events"];
 
-/** Reads `{"providers":[{"name":…,"issuer":…,"client_id":…}]}`. @param reserved names that `claims` may not have @throws SettingsFileFault */
+/**
+ * Reads `{"providers":[{"name":…,"issuer":…,"client_id":…}]}`.
+ * @param reserved names that `claims` may not have @throws SettingsFileFault
+ */
 export function parseProviders(text: string, reserved: readonly string[] = []): readonly ProviderSettings[] {
   const { providers } = membersOf("the file", parseJson(text), ["providers"]);
   const isOnly = Array.isArray(providers) && providers.length === 1;

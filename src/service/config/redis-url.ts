@@ -2,7 +2,7 @@
  * Parses `REDIS_URL`. The functions are pure and do not use ioredis, so that the configuration can be checked without it.
  *
  *     redis://[user:password@]host[:port][/db]                     one node; rediss:// the same over TLS
- *     redis+cluster://[user:password@]host[:port],…                a cluster, by its endpoint or some of its nodes (rediss+cluster:// over TLS)
+ *     redis+cluster://[user:password@]host[:port],…                a cluster, by its endpoint or some nodes (rediss+cluster:// over TLS)
  *     redis://[user:password@]host[:port],host[:port],…            the same, for several nodes
  *     redis+sentinel://[user:password@]host[:port],…/master[/db]   Sentinel (rediss+sentinel:// over TLS, to Sentinels and Redis)
  *
@@ -23,7 +23,7 @@ export type RedisTarget = {
   readonly username: string | undefined;
   readonly password: string | undefined;
   readonly db: number;
-  /** What the names of all keys and of the channel begin with, so that several deployments can share a Redis. Default: empty. */
+  /** The prefix of all keys and of the channel, so that several deployments can share a Redis. Default: empty. */
   readonly keyPrefix?: string | undefined;
   /** The name under which the sentinels know the master; only for Sentinel. */
   readonly master: string | undefined;

@@ -1,6 +1,6 @@
 /**
- * Files of settings, such as SESSION_POLICIES_FILE. A message names the place in the file, and never repeats a value. If a file changes while
- * the service runs, its new content is used.
+ * Files of settings, such as SESSION_POLICIES_FILE. A message names the place in the file, and never repeats a value. A file that changes
+ * while the service runs takes effect.
  */
 import type { Followed } from "../../platform/files/follow.ts";
 import { loadProtected } from "../../platform/files/protected-file.ts";

@@ -5,7 +5,7 @@ import { configVariables } from "./config.ts";
 import type { Environment } from "./reader.ts";
 
 /**
- * Variables of others whose names look like those of variables of this service: of OpenSSL, of OpenTelemetry's libraries, and those with which
+ * Variables of others whose names look like those of this service: of OpenSSL, of OpenTelemetry's libraries, and those with which
  * Kubernetes and Docker name the address of each service.
  */
 const FOREIGN = /^SSL_CERT_(?:FILE|DIR)$|_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP)(?:_|$)/;

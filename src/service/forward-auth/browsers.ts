@@ -33,8 +33,8 @@ function refuse(status: 401 | 503, reason: Refusal["reason"], headers: Refusal["
 }
 
 /**
- * Returns the headers for the server kit, without those of device binding: no gateway passes its responses on. A request for a part of a page
- * counts as one for the page, because it may be the first request after a pause, and must then cause a refresh.
+ * Returns the headers for the server kit, without those of device binding: no gateway passes its responses on. A request for a part of a
+ * page counts as one for the page, because it may be the first request after a pause, and must then cause a refresh.
  */
 function headersOf(headerOf: HeaderOf): Headers {
   const headers = new Headers();

@@ -76,8 +76,8 @@ const FOREIGN: Refusal = {
 };
 
 /**
- * Returns whether a page of another site made the browser send its cookies with a request that may change something (CSRF). The handshake of
- * a WebSocket is a GET, but its cookies authenticate everything that follows.
+ * Returns whether a page of another site made the browser send its cookies with a request that may change something (CSRF). A WebSocket
+ * begins with a GET, but its cookies authenticate everything that follows.
  */
 function isForeign(headerOf: HeaderOf, { method, host }: Target, origins: readonly string[]): boolean {
   if (isSafe({ method: method ?? "GET" }) && headerOf("sec-websocket-key") === undefined) return false;

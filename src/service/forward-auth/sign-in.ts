@@ -16,7 +16,7 @@ export type SignIn = (
  */
 const TRIES_COOKIE = "sign_in_tries_";
 const TRIES_SECONDS = 60;
-/** Who comes back from the sign-in this often without a session would never stop. */
+/** A browser that comes back from the sign-in this often without a session is not sent there again. */
 const MAX_TRIES = 3;
 
 const LOOP =

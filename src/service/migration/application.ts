@@ -17,7 +17,7 @@ type Options = {
   readonly deadlineMs?: number;
 };
 
-/** The type of the token that proves who asks. It is none that verifiers accept (RFC 8725 section 3.11). */
+/** The type of the token that proves who asks. Verifiers of access tokens do not accept it (RFC 8725 section 3.11). */
 const TYP = "migration+jwt";
 const LIFE_SECONDS = 60;
 const DEADLINE_MS = 2_000;

@@ -150,8 +150,8 @@ function unaryHandler(rpc: Handler, options: CallOptions, routes: ApiRoutes, set
 type SetHeaders = (headers: Headers, response: { readonly request: Request }) => void;
 
 /**
- * Returns a function that sets the headers of every response together with its others, which costs almost nothing. Set before the handler runs,
- * as by the layers around `rpc`, they would cost a thirtieth of the processor time of a refresh.
+ * Returns a function that sets the headers of every response together with its others, which costs almost nothing. To set them before the
+ * handler runs, as the layers around `rpc` do, would cost a thirtieth of the processor time of a refresh.
  */
 function headerSetter(headersFor: SecurityHeaders): SetHeaders {
   return (headers, { request }) => {

@@ -41,7 +41,7 @@ export function createDeviceBinding(
   };
 }
 
-/** Returns the hosts whose pages may make a browser renew the device cookie. Only pages of the web have it; a star stays one. */
+/** Returns the hosts whose pages may make a browser renew the device cookie: those of the web, and patterns as they are. */
 function initiatorsOf(origins: readonly string[]): readonly string[] {
   const hosts = origins.flatMap((origin) => /^https?:\/\/(.+?)(?::[\d*]+)?$/.exec(origin)?.[1] ?? []);
   return [...new Set(hosts)];

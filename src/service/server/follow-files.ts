@@ -27,8 +27,8 @@ type FollowedFiles = {
 type Event = { readonly event: string; readonly [field: string]: unknown };
 
 /**
- * Follows the files, and logs their changes and faults. When a key is revoked or an admin credential is withdrawn, watchers of the revocation
- * feed get a batch at once. @returns a function that stops following
+ * Follows the files, and logs their changes and faults. Watchers of the revocation feed get a batch at once when a key is revoked or an
+ * admin credential is withdrawn. @returns a function that stops following
  */
 export function followFiles(
   { ring, access, eventKeys, policies, signIn, operators }: FollowedFiles,

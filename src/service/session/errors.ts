@@ -1,8 +1,8 @@
 import type { SessionId } from "./model.ts";
 
 /**
- * The closed list of errors that a caller can see (docs/reference/errors.md has the same table, and a test compares them). `message` is the public
- * text. It does not depend on the cause, so that an attacker learns nothing from it.
+ * The closed list of errors that a caller can see. A test compares it with docs/reference/errors.md. `message` is the public text. It does
+ * not depend on the cause, so that an attacker learns nothing from it.
  */
 export const ERRORS = {
   E001_AUTH_FAILURE: { http: 401, rpc: "unauthenticated", message: "authentication failed" },

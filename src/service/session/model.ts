@@ -21,7 +21,7 @@ export type ClientData = {
   readonly displayName: string;
 };
 
-/** What a session keeps of the request that last refreshed it (LAST_SEEN): whole, or cut as that setting says. */
+/** What a session keeps of the request that last refreshed it: complete or truncated, by the setting LAST_SEEN. */
 export type LastSeen = Pick<ClientData, "userAgent" | "ipAddress">;
 
 /** The audience of access tokens, in the form of `aud` (RFC 7519 section 4.1.3): one audience, or a list of several. */
@@ -55,9 +55,9 @@ export type Authentication = {
 export type Transport = "cookie" | "token";
 
 /**
- * The fields that a session is created with. Stores keep the fields that they have no form for together, as one JSON text, so an optional
- * field is added here alone. No script of Redis decides by such a field, but for `kind`, by which limits count, `upstream`, and `actor`: with
- * an actor a session is never elevated, and does not count among those of its subject.
+ * The fields that a session is created with. Stores keep the fields for which they have no form of their own as one JSON text, so an
+ * optional field is added only here. Scripts of Redis decide by three such fields: by `kind`, for limits, by `upstream`, and by `actor`,
+ * because a session with an actor is never elevated, and does not count among those of its subject.
  */
 export type NewSession = {
   readonly sid: SessionId;
@@ -141,7 +141,7 @@ export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly lastSeen?: LastSeen;
 };
 
-/** Returns the session with what is kept of its last refresh in place of what was kept before; undefined if nothing is. */
+/** Returns the session with this in place of what it kept of its last refresh; undefined removes that. */
 export function seenBy({ lastSeen: _, ...session }: Session, lastSeen: LastSeen | undefined): Session {
   return lastSeen === undefined ? session : { ...session, lastSeen };
 }

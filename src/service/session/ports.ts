@@ -134,7 +134,7 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
   /** Returns the live sessions, and maybe some that have ended, that came from a login at an identity provider (endings/upstream.ts). */
   sessionsOf(login: UpstreamLogin): Promise<readonly SessionId[]>;
 
-  /** Returns whether a token of a provider was noted as used, by any instance, and that has not been forgotten. @param id its hash */
+  /** Returns whether any instance has noted that a token of a provider was used, and the note still exists. @param id its hash */
   isTokenUsed(id: string): Promise<boolean>;
 
   /** Notes that a token of a provider was used. @param id its hash @param lifeMs for how long this is remembered */
@@ -155,8 +155,8 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
   expire(): Promise<ExpireOutcome>;
 
   /**
-   * Removes what the store keeps of a subject, except of its live sessions: events, due records, what is left of sessions that have ended or
-   * expired. Signals of its endings stay in the log, but name the session alone. When this call resolves, the files of the store do not
+   * Removes what the store keeps of a subject, except of its live sessions: events, due records, what is left of sessions that have ended
+   * or expired. Signals of its endings stay in the log, but name the session alone. When this call resolves, the files of the store do not
    * have the data any more.
    *
    * This is not one atomic step: if it throws, some data may have been removed, and the call can be repeated.
@@ -165,13 +165,13 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
 
   /**
    * Replaces the authentication of a session, unless the stored one is later.
-   * @param refresh whether to count a version, and to mark access tokens of earlier versions as stale
+   * @param refresh whether to raise the version, and to mark access tokens of earlier versions as stale
    */
   elevate(sid: SessionId, authentication: Authentication, refresh?: boolean): Promise<ElevateOutcome>;
 
   /**
-   * Replaces claims and audiences of a session, and counts its version unless they are the same as before. So a call may be repeated.
-   * With `refresh`, access tokens of versions before that are stale from now on, and the revocation log has a mark of that.
+   * Replaces claims and audiences of a session, and raises its version unless they are the same as before, so that a call may be repeated.
+   * With `refresh`, access tokens of earlier versions become stale, and the revocation log gets a mark that says so.
    */
   update(sid: SessionId, change: SessionChange): Promise<UpdateOutcome>;
 

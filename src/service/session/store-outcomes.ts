@@ -22,8 +22,8 @@ export type CreateOutcome =
       /** The actors of those sessions that have ended and that had one. */
       readonly actors?: Actors;
       /**
-       * Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty, and with
-       * `claimMs`, because the session continues one of another system.
+       * Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty, and
+       * with `claimMs`, because the session continues one of another system.
        */
       readonly newDevice: boolean;
     }

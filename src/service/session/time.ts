@@ -5,9 +5,9 @@
  * device cookie is fresh, so the domain and the stores know no other scale. Access tokens and operators use the wall clock. It is ahead
  * of the store's time by a shift, which the store knows (`shiftMs` of its port).
  *
- * A time is converted at two edges: where an access token is signed or its expiry is checked (src/service/tokens/access-token.ts), and where
- * times are shown to people, entered by people, or sent to other systems (src/service/api, src/service/signals/delivery, the audit and the
- * history of a session). Durations are plain numbers whose names end with their unit.
+ * A time is converted at two edges: where an access token is signed or its expiry is checked (src/service/tokens/access-token.ts), and
+ * where times are shown to people, entered by people, or sent to other systems (src/service/api, src/service/signals/delivery, the audit
+ * and the history of a session). Durations are plain numbers whose names end with their unit.
  */
 export type StoreMs = number & { readonly __brand: "StoreMs" };
 export type WallMs = number & { readonly __brand: "WallMs" };

@@ -5,7 +5,7 @@ import { createPendingLogins } from "./pending-logins.ts";
 import { createProvider } from "./provider.ts";
 import { isShort, type ProviderClaims, unsatisfied, valueAt } from "./user.ts";
 
-/** Who has signed in. What the operator may do is not kept: it follows from the grants that are in force when it is asked. */
+/** An operator who has signed in. The permissions are not kept: they follow from the grants that are in force at each request. */
 export type Operator = {
   readonly issuer: string;
   readonly subject: string;

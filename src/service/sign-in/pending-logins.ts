@@ -12,7 +12,7 @@ export type PendingLogin = {
   readonly codeVerifier: string;
   /** The URL to which the browser goes in the end. */
   readonly destination: string;
-  /** Until when the provider must have authenticated the user again; in seconds before now. */
+  /** The provider must have authenticated the user within this time, in seconds. */
   readonly maxAgeSeconds?: number;
   /** The authentication contexts of which one is required. */
   readonly acrValues?: readonly string[];
@@ -43,7 +43,7 @@ const MAX_PENDING = 4;
 const MAX_COOKIE_BYTES = 4_096;
 const ID = /^[\w-]{16}$/;
 
-/** Returns the part of the cookie's name that the state gives. The state itself stays secret from other servers that get cookies. */
+/** Returns the part of the cookie's name that follows from the state. The state itself stays secret from other servers that get cookies. */
 const idOf = (state: string) => hash("sha256", state, "base64url").slice(0, 16);
 
 type Sealed = PendingLogin & { readonly at: number };

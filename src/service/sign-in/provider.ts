@@ -1,4 +1,4 @@
-/** Speaks with one OpenID Connect provider. openid-client does the protocol. */
+/** A client of one OpenID Connect provider. openid-client implements the protocol. */
 import { createPrivateKey } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";

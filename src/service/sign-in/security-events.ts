@@ -42,7 +42,7 @@ const TYPE = "secevent+jwt";
 
 const CAEP = "https://schemas.openid.net/secevent/caep/event-type/";
 const RISC = "https://schemas.openid.net/secevent/risc/event-type/";
-/** The events that end sessions: of the session that the subject names, or else of the user. */
+/** The events that end sessions: the session that the subject names, or otherwise all sessions of the user. */
 const OF_SESSIONS: ReadonlySet<string> = new Set([`${CAEP}session-revoked`]);
 /** The events that end all sessions of the user. */
 const OF_USERS: ReadonlySet<string> = new Set([
@@ -67,7 +67,7 @@ export function createAcceptEvent(deps: Deps): AcceptEvent {
     const { events, sub_id, iat } = verified.payload;
     for (const [type, event] of Object.entries(isObject(events) ? events : {})) {
       const login = isObject(event) ? loginOf(type, event, sub_id, provider) : undefined;
-      // What the event is about happened at its own time, which is not later than that of the token.
+      // The event says when its cause happened, which is not later than the token.
       const time = isObject(event) && typeof event.event_timestamp === "number" ? event.event_timestamp : iat;
       const createdUntilMs = (Math.min(time, iat) + CLOCK_SKEW_SECONDS) * 1000;
       const count = login && (await deps.end({ issuer: provider.issuer, ...login, createdUntilMs }, request));

@@ -31,7 +31,7 @@ const NO_VERDICTS: Verdicts = { ack: [], setErrs: {} };
 const MAX_EVENTS = 10;
 /** How long a transmitter may hold a poll, in ms. */
 const TIMEOUT_MS = 60_000;
-/** The pause after a poll that brought nothing, in ms, since not every transmitter holds polls; and how often the settings are looked at. */
+/** The pause after a poll without events, in ms, as not every transmitter holds polls; and how often changed settings are looked for. */
 const PAUSE_MS = 1_000;
 const MAX_DOUBLINGS = 6;
 

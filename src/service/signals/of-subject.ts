@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../session/ports.ts";
 import type { SignalLog, SignalPage, SubscriptionStore } from "./ports.ts";
 
-/** How long receivers have to accept the signals of a subject before it is forgotten, in ms: twice the time after which cursors are stored. */
+/** How long receivers have to accept a subject's signals before it is forgotten, in ms: twice the time after which cursors are stored. */
 const DELIVERY_MS = 10_000;
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 1_000;

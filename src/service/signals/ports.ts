@@ -102,8 +102,8 @@ export type DeliveryCounts = { readonly delivered: number; readonly deadLetters:
 
 export interface SubscriptionStore {
   /**
-   * Adds a subscription at the present end of the log: endings that are acknowledged after this call resolves are delivered. Returns false if
-   * it exists already, or if there are as many as are allowed.
+   * Adds a subscription at the present end of the log: endings that are acknowledged after this call resolves are delivered. Returns false
+   * if it exists already, or if there are as many as are allowed.
    */
   create(id: string, definition: SubscriptionDefinition, createdAt: WallMs): Promise<boolean>;
 

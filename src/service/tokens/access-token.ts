@@ -103,8 +103,8 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
 }
 
 /**
- * Returns the session's own claims, and those of its authentication, as JSON members to append. Reserved names are dropped, but for `act`: a
- * session from before it was reserved may have it, and must not pass for one of its user.
+ * Returns the session's own claims, and those of its authentication, as JSON members to append. Reserved names are dropped, except `act`: a
+ * session from before it was reserved may have it, and without it would pass for one of its user.
  */
 function furtherClaims({ claims, authentication }: Session): string {
   const own: Record<string, unknown> = JSON.parse(claims);

@@ -34,7 +34,7 @@ export async function loadAdminAccess(
       ? undefined
       : await loadProtected<readonly AdminEntry[], AdminTokensFault>({
           path,
-          // Other users may read the file, which has only hashes of random tokens, but not write it, because they could then grant any access.
+          // Other users may read the file, which has only hashes of random tokens. If they could write it, they could grant any access.
           protection: { forbids: "write", mode: 0o644 },
           parse: (text) => [...fixed, ...parseAdminEntries(text)],
           Fault: AdminTokensFault,

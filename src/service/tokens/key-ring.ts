@@ -7,7 +7,7 @@ import { atPath, createRingFile, readRingText } from "./ring-file.ts";
 
 /** The key ring in use. After `watch` has been called, changes of the ring's file take effect. */
 export interface KeyRing extends Followed<Keys, KeyRingFault> {
-  /** Returns whether the file was missing in two readings. Unless it is restored, tokens issued now become invalid when this process ends. */
+  /** Returns whether the file was missing in two readings. Unless restored, tokens issued now become invalid when this process ends. */
   isLost(): boolean;
 }
 

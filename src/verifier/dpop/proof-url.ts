@@ -1,4 +1,4 @@
-/** Normalizes URLs of requests for comparison. docs/reference/verifier-protocol.md has the rules, because the URL parsers of languages differ. */
+/** Normalizes URLs of requests for comparison. URL parsers of languages differ, so docs/reference/verifier-protocol.md has the rules. */
 
 /** Matches a URL with scheme, host, port and path. The host is a name, an IPv4 address or an IPv6 address, and there are no credentials. */
 const PARTS = /^(https?):\/\/([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]*))?(\/[^?#]*)?(?:[?#]|$)/i;

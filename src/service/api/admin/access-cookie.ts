@@ -5,15 +5,15 @@ import type { SessionAdminServiceDeps } from "./deps.ts";
 
 /** The size of the largest cookie that browsers keep (RFC 6265bis section 5.6), in bytes. */
 const MAX_COOKIE_BYTES = 4_096;
-/** If a caller chose less than this, in bytes, no access cookie is too large. */
+/** If the fields that a caller chooses have fewer bytes together, the access cookie is not too large. */
 const SURELY_FITS = 1_000;
 
 export type AccessCookieDeps = Pick<SessionAdminServiceDeps, "cookie" | "accessTokens" | "random" | "store">;
 type Wanted = Omit<NewSession, "sid" | "dpopJkt"> & Pick<Session, "version">;
 
 /**
- * Refuses what would give a session an access cookie that browsers drop, with nothing but a console message. The size is that of a token
- * which is signed for this.
+ * Refuses a session whose access cookie would be too large: browsers drop such a cookie, and only print a message. A token is signed to
+ * find its size.
  * @throws ServiceError (E400_INVALID_REQUEST) with the size, and what takes most of it
  */
 export function requireAccessCookie({ cookie, accessTokens, random, store }: AccessCookieDeps, wanted: Wanted): void {

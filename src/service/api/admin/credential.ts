@@ -42,7 +42,7 @@ export function basicCredential(authorization: string | null): ClientCredential 
     const colon = text.indexOf(":");
     if (colon > 0) return { id: decodeForm(text.slice(0, colon)), secret: decodeForm(text.slice(colon + 1)) };
   } catch {
-    // The bytes are not UTF-8, or an escape is none. The credential is malformed.
+    // The bytes are not UTF-8, or an escape is malformed, and so is the credential.
   }
   return { id: "", secret: "" };
 }

@@ -56,7 +56,7 @@ const WITHOUT_SCOPES: ReadonlySet<string> = new Set([
   "grpc.reflection.v1alpha.ServerReflection",
 ]);
 
-/** Returns the scope of an RPC; undefined if any admin may call it. @throws TypeError for a service without scopes, which nobody may call */
+/** Returns the scope of an RPC; undefined if any admin may call it. @throws TypeError for a service without scopes: nobody may call it */
 export function scopeOf(method: DescMethod): Scope | undefined {
   if (isForReceivers(method)) return "signals:receive";
   const { typeName } = method.parent;

@@ -14,7 +14,7 @@ import { sessionMessage } from "./session-fields.ts";
 import { eventMessage } from "./views.ts";
 
 const SESSIONS_PER_PAGE = 100;
-/** The number of sessions of whose events a page consists. Each has a few, and 33 at most. */
+/** How many sessions a page of events covers. A session has a few events, and 33 at most. */
 const EVENT_SESSIONS_PER_PAGE = 50;
 
 export async function forgetSubject(

@@ -22,7 +22,7 @@ export function envelope(code: ErrorCode, message: string = ERRORS[code].message
 export function describeFailure(failure: Failure, onBug: (error: unknown) => void) {
   if (failure.kind !== "rpc") {
     const code = CODES[failure.kind];
-    // The response to a bad request names the invalid field. All other responses have only the text of the error table (docs/reference/errors.md).
+    // The response to a bad request names the invalid field. Any other response has only the text of the table in docs/reference/errors.md.
     const message = failure.kind === "bad_request" ? failure.error.rawMessage : ERRORS[code].message;
     return { code, message, headers: {}, cause: undefined };
   }

@@ -1,4 +1,4 @@
-/** Translates errors that Connect raises before any interceptor runs, such as for a malformed message, to errors of docs/reference/errors.md. */
+/** Translates errors that Connect raises before any interceptor runs, as for a malformed message, to those of docs/reference/errors.md. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type ContextValues } from "@connectrpc/connect";
 import {
@@ -65,10 +65,7 @@ export function withOurErrors(router: ConnectRouter, onBug: OnBug): ConnectRoute
 
 type Raised = { readonly method: Pick<DescMethod, "name">; readonly values: ContextValues | undefined };
 
-/**
- * Returns the error of docs/reference/errors.md for an error that Connect has raised; undefined for an error that is in
- * docs/reference/errors.md already.
- */
+/** Returns the error of docs/reference/errors.md for one that Connect has raised; undefined for one that is in that list already. */
 export function toOurError(error: ConnectError, { method, values }: Raised, onBug: OnBug): ConnectError | undefined {
   if (errorCodeOf(error) !== undefined) return undefined;
   const isOfMessage = contextOf(values)?.isReading === true;

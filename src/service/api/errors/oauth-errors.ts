@@ -123,7 +123,7 @@ function tableOf({ rpc, path }: FailureContext) {
   return isOAuthPath(path) ? OAUTH_ERRORS : undefined;
 }
 
-/** Encodes failures of the OAuth endpoints in OAuth's format, and all others as `{"error":{"code":"…","message":"…"}}` (envelope.ts). */
+/** Encodes failures of the OAuth endpoints in OAuth's format, others as `{"error":{"code":"…","message":"…"}}` (envelope.ts). */
 export function apiErrorEncoder(onBug: (error: unknown) => void): FailureEncoder {
   const encode = envelopeEncoder(onBug);
   return (failure, context) => {

@@ -81,7 +81,7 @@ export function admissionControl(accept: () => boolean, tolerances: CallToleranc
   };
 }
 
-/** What would have let a refused request in, in the words of the configuration. What is absent cannot be permitted. */
+/** The settings, in words, that would have permitted a refused request. One is absent if nothing can permit it. */
 export type Permissions = Partial<Readonly<Record<MissingPermission, string>>>;
 
 export const PASS_ON_HOST = "a proxy in front that passes on Host as it came, and TRUST_PROXY where it ends TLS";
@@ -129,7 +129,7 @@ const KNOWN: ReadonlySet<string> = new Set(["identity", ...ACCEPTED]);
 
 /**
  * Refuses an unknown compression, and a message in a query that is not base64 although the query says so (`base64=1`). connect-es would
- * refuse both, but with errors that differ from its other errors only by their text. The routes of the HTTP layer have a check of their own.
+ * refuse both, but with errors that differ from its others only by their text. The routes of the HTTP layer have a check of their own.
  */
 export function refuseUnknownEncoding(context: Encoded): ConnectError | undefined {
   const { protocolName, requestMethod, requestHeader, url } = context;

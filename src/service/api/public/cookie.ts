@@ -9,7 +9,7 @@ import { cookieAttributes, expireIn, expiry, scopesOfHost } from "./cookie-scope
 export type RefreshCookie = {
   /** Returns the refresh tokens of a `Cookie` header. */
   read(header: string | null): PresentedCookie;
-  /** Returns the `Set-Cookie` values, that of the refresh token first. @param maxAge in seconds; without it the cookies end with the browser */
+  /** Returns the `Set-Cookie` values, the refresh token's first. @param maxAge in seconds; without it the cookies end with the browser */
   set(token: string, maxAge: number | undefined, sid: string, access: AccessToken): readonly [string, ...string[]];
   /** Whether there is a cookie with the access token. */
   readonly setsAccess: boolean;

@@ -92,7 +92,7 @@ function verify(
 }
 
 /**
- * Returns the function that tells by which URLs a client may know a request. Behind a proxy, the request may have another host and a shorter
+ * Returns the function that lists the URLs by which a client may know a request. Behind a proxy, it may have another host and a shorter
  * path. Nearly all requests have the same URL, so that of the last one is kept.
  *
  * @param baseUrl the URL below which clients reach the public API, without a slash at its end

@@ -35,7 +35,7 @@ export type MigrationDeps = MigrateDeps &
     };
   };
 
-/** How long it is remembered that an old session is none, in ms: a page that is loaded again need not ask the application again. */
+/** How long a cookie that names no old session is remembered, in ms, so that a reloaded page does not ask the application again. */
 const REFUSED_MS = 10_000;
 /** How many of these are remembered. Each takes some 150 bytes. */
 const MAX_REFUSED = 10_000;
@@ -153,7 +153,7 @@ function respond(deps: MigrationDeps, migrated: Migrated, context: HandlerContex
   return { data: { accessToken: accessToken.token } };
 }
 
-/** Removes the old cookies of the request from all domains that may have set them. Otherwise a logout would leave the user signed in there. */
+/** Removes the request's old cookies from all domains that may have set them. Otherwise a logout would leave the user signed in there. */
 function expireOld({ names, cookieSettings }: MigrationDeps, context: HandlerContext): void {
   const old = findOldCookies(context.requestHeader.get("cookie"), names);
   const url = URL.parse(requestContextOf(context).source.origin() ?? "");

@@ -22,8 +22,8 @@ export function refuse(deps: RefuseDeps, refused: Refused, context: HandlerConte
 }
 
 /**
- * Reports a refused call and its reason to the audit. Returns the error for the caller, which must not reveal the reason; only a stale token
- * is named, because its client is to refresh.
+ * Reports a refused call and its reason to the audit. Returns the error for the caller, which must not reveal the reason. Only a stale
+ * token is named, because its client must refresh.
  */
 export function refusalOf(deps: RefuseDeps, refused: Refused, context: HandlerContext): ConnectError {
   const { reason, sid } = refused;

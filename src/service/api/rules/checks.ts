@@ -1,4 +1,4 @@
-/** The supported rules of `buf.validate`, with the descriptions of protovalidate. Other rules are refused, so that none is left unchecked. */
+/** The supported rules of `buf.validate`, with the descriptions of protovalidate. Others are refused, so that no rule is left unchecked. */
 import { type DescField, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { type FieldRules, FieldRulesSchema, Ignore } from "../../../../gen/buf/validate/validate_pb.ts";

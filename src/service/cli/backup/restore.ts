@@ -48,7 +48,7 @@ export async function restore(context: Context, directory: string, options: Opti
   }
 }
 
-/** Checks that only the current user and the owner of DATA_DIR can write to a backup, which decides who is signed in. @throws CommandError */
+/** Checks that only the current user and DATA_DIR's owner can write to a backup, which decides who is signed in. @throws CommandError */
 async function checkOwners(directory: string, from: Files, dataDir: string): Promise<void> {
   const service = statSync(dataDir, { throwIfNoEntry: false })?.uid;
   for (const path of [directory, from.store, `${from.store}-wal`, from.keys, from.adminToken]) {

@@ -45,10 +45,7 @@ async function signIn(deps: SignInDeps, request: Request, response: Response): P
   sendJson(response, 200, { accessToken: created.accessToken }, { "set-cookie": created.cookies });
 }
 
-/**
- * Checks that a page on this machine has sent the key, that no proxy has forwarded it, and that the host is no foreign name for this machine
- * (DNS rebinding).
- */
+/** Checks that a page on this machine has sent the key without a proxy, and that the host is no foreign name (DNS rebinding). */
 function isAllowed({ key, isLoopback }: SignInDeps, { headers, socket }: Request): boolean {
   const given = Buffer.from(String(headers["x-docs-key"] ?? ""));
   const expected = Buffer.from(key);

@@ -19,8 +19,8 @@ type ActorRefused = { readonly ok: false; readonly reason: "ended" | "has_actor"
 
 /**
  * Creates a session like `create`. If it is to end with the actor's own session, it is attached to that session before anybody gets its
- * tokens. If the actor's session has ended by then, it ends, too. So no such session outlives the actor's: if this instance dies in between,
- * nobody has the tokens.
+ * tokens. If the actor's session has ended by then, it ends, too. So no such session outlives the actor's: if this instance dies in
+ * between, nobody has the tokens.
  */
 export async function createForActor(
   deps: Deps,

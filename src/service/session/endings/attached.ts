@@ -1,6 +1,6 @@
 /**
- * Ends the sessions that end with the sessions of their actors. The step that ends an actor's session leaves a note in the store, in the same
- * step. Every instance looks for such notes when it hears of one, and at intervals, so that the death of an instance delays an ending only.
+ * Ends the sessions that end with the sessions of their actors. The step that ends an actor's session also leaves a note in the store.
+ * Every instance looks for such notes when it hears of one, and at intervals, so that the death of an instance only delays an ending.
  */
 import { type Audit, UNKNOWN_REQUESTER } from "../audit.ts";
 import type { SessionId } from "../model.ts";
@@ -13,11 +13,11 @@ export interface AttachedSessions {
 
   /**
    * Ends the sessions whose actors' sessions have ended (`actor_ended`), each once, however many instances call it. Returns those that this
-   * call has ended, which the caller must record. The step that ended an actor's session has left a note, which stays until they have ended.
+   * call has ended, which the caller must record. The note that the actor's session has ended stays until they have ended, too.
    */
   endAttached(): Promise<readonly ExpiredSession[]>;
 
-  /** Calls `wake` soon after `endAttached` may have something to do. Such a call is only a hint. Returns a function that stops the calls. */
+  /** Calls `wake` soon after `endAttached` may have work. Such a call is only a hint. Returns a function that stops the calls. */
   onAttachedEnd(wake: () => void): () => void;
 }
 
@@ -60,7 +60,7 @@ export function createAttachedEndings({ store, audit, onError }: Deps): Attached
 
   const look = () => {
     isWanted = true;
-    // The look begins later, because the store may call the listener before its method returns.
+    // Looking for notes begins later, because the store may call the listener before its method returns.
     looking ??= Promise.resolve()
       .then(lookWhileWanted)
       .finally(() => {

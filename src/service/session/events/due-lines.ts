@@ -16,7 +16,7 @@ function callerOf(requester: Requester): Pick<Origin, "address" | "admin"> {
   return { ...(address !== undefined && { address }), ...(admin !== undefined && { admin }) };
 }
 
-/** What gives the events that the store keeps their times: the wall clock, and its difference from the store's time (`shiftMs`). */
+/** The clocks from which stored events get their times: the wall clock, and its difference from the store's time (`shiftMs`). */
 export type Keeping = { readonly clock: WallClock; readonly shiftMs: SessionStore["shiftMs"] };
 
 /** Returns the event to keep for an audit event, or undefined if that kind is not kept. */

@@ -22,7 +22,7 @@ export class FeedWakes {
   readonly #waiting = new Set<() => void>();
   #count = 0;
   #isBusy = false;
-  /** What watchers are woken for next, after the present waking of all watchers and the pause that follows: a heartbeat, or revocations. */
+  /** Why another round must follow this one and its pause: a heartbeat is due, or revocations have arrived. */
   #wanted: "nothing" | "beat" | "news" = "nothing";
   #hasNews = false;
 

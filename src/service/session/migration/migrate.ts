@@ -16,12 +16,12 @@ import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } f
 import { maxAgeOf } from "../rotation/refresh.ts";
 
 /**
- * How long an old session leads to no second session, in ms. It is the longest life of a cookie in a browser (RFC 6265bis section 5.5). The
- * system of the old session may set its cookie anew, but that ends with the migration.
+ * For how long an old session leads to no second session, in ms: the longest life of a cookie in a browser (RFC 6265bis section 5.5). The
+ * system of the old session may renew its cookie, but no longer after the migration.
  */
 const CLAIM_MS = 400 * 86_400_000;
 
-/** The name under which the audit has migrations, as the credential that created the session. */
+/** The audit names this as the credential by which a migrated session was created. */
 const MIGRATION = "migration";
 
 export type MigrateDeps = CreateLimit & {

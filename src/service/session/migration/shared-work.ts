@@ -14,7 +14,7 @@ type Options<T> = {
   readonly clock: Clock;
 };
 
-/** Returns a function that does the work for a key once for all calls that come while it is under way. Some results are kept for a while. */
+/** Returns a function that does the work for a key once for all calls that come meanwhile, and keeps some results for a while. */
 export function shareWork<T>({ isKept, keepMs, maxKept, maxUnderWay, busy, clock }: Options<T>) {
   const underWay = new Map<string, Promise<T>>();
   /** In the order in which the results expire. */

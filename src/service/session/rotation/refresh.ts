@@ -82,7 +82,9 @@ const LATEST = storeMs(Number.POSITIVE_INFINITY);
  *
  * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`.
  *
- * @param presented undefined if the request presents no device @param tokenRequest undefined for tokens of a cookie @throws StoreUnavailable
+ * @param presented undefined if the request presents no device
+ * @param tokenRequest undefined for tokens of a cookie
+ * @throws StoreUnavailable
  */
 export async function refresh(
   deps: Deps,

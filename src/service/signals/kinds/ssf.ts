@@ -61,9 +61,9 @@ function signedToken(
 }
 
 /**
- * Returns a signed `session-revoked` (CAEP 1.0 section 3.1), of an update a `token-claims-change` (section 3.2), or of a creation a
- * `session-established` (section 3.6). The second has one claim that has changed, the version of the session: a receiver learns that there
- * are others, and none of their values.
+ * Returns a signed event of CAEP 1.0: `session-revoked` (section 3.1), `token-claims-change` for an update (section 3.2) or
+ * `session-established` for a creation (section 3.6). That of an update names only the version of the session: a receiver learns that
+ * claims have changed, and none of their values.
  */
 export function signalToken(
   signal: SentSignal,
