@@ -8,8 +8,12 @@ export const LOGOUT_EVENTS = { "http://schemas.openid.net/event/backchannel-logo
 export type Issuer = Awaited<ReturnType<typeof startIssuer>>;
 
 export async function startIssuer() {
-  const { publicKey, privateKey } = await generateKeyPair("ES256");
-  const keys = [{ ...(await exportJWK(publicKey)), kid: "one", alg: "ES256" }];
+  const makeKey = async (kid: string) => {
+    const { publicKey, privateKey } = await generateKeyPair("ES256");
+    return { kid, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: "ES256" } };
+  };
+  let current = await makeKey("one");
+  let keys: unknown = [current.jwk];
   let isDown = false;
   let requests = 0;
   const server = createServer(({ url }, response) => {
@@ -37,17 +41,26 @@ export async function startIssuer() {
     setDown(down: boolean) {
       isDown = down;
     },
+    /** Signs with another key from now on, which the key set has in place of the one before. */
+    async rotate(kid: string) {
+      current = await makeKey(kid);
+      keys = [current.jwk];
+    },
+    /** Makes the key set one that cannot be used. */
+    breakKeys() {
+      keys = "none";
+    },
     /** Makes a logout token, or one with other claims in place of the usual ones. An undefined one is left out. */
     sign(
       claims: Readonly<Record<string, unknown>>,
       header: Partial<JWTHeaderParameters> = {},
-      key = privateKey,
+      key = current.privateKey,
     ): Promise<string> {
       const iat = Math.floor(Date.now() / 1000);
       const usual = { iss: issuer, aud: "app", iat, exp: iat + 120, jti: `token ${++count}`, events: LOGOUT_EVENTS };
       const all = Object.entries({ ...usual, ...claims }).filter(([, value]) => value !== undefined);
       return new SignJWT(Object.fromEntries(all))
-        .setProtectedHeader({ alg: "ES256", typ: "logout+jwt", kid: "one", ...header })
+        .setProtectedHeader({ alg: "ES256", typ: "logout+jwt", kid: current.kid, ...header })
         .sign(key);
     },
     stop: () => void server.close(),

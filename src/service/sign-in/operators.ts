@@ -47,7 +47,7 @@ export function createOperators({ provider, seal, clock, log }: Deps) {
   const pages = createPages();
   let known: { readonly settings: ConsoleProvider; readonly client: ReturnType<typeof createProvider> } | undefined;
   const clientOf = (settings: ConsoleProvider) => {
-    if (known?.settings !== settings) known = { settings, client: createProvider(settings, clock) };
+    if (known?.settings !== settings) known = { settings, client: createProvider(settings) };
     return known.client;
   };
   const pendingOf = (origin: string) =>

@@ -2,8 +2,9 @@
 import { createPrivateKey } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
-import type { ProviderClient } from "../config/providers.ts";
+import type { ProviderClient, ProviderCredential } from "../config/providers.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { keepForAnHour } from "./kept.ts";
 import { createLogoutVerifier } from "./logout-token.ts";
 import type { PendingLogin } from "./pending-logins.ts";
 import type { ProviderClaims } from "./user.ts";
@@ -30,11 +31,10 @@ type LogoutVerifier = ReturnType<typeof createLogoutVerifier>;
 type Secrets = Pick<PendingLogin, "state" | "nonce" | "codeVerifier">;
 
 const TIMEOUT_SECONDS = 5;
-/** How long the provider's metadata is used, in ms. */
-const METADATA_AGE_MS = 3_600_000;
 
-export function createProvider(settings: ProviderClient, clock: () => number) {
-  const configuration = createConfiguration(settings, clock);
+export function createProvider(settings: ProviderClient) {
+  // The keys of ID tokens are kept with the metadata. So a clock that was set back delays neither the next keys nor the next metadata.
+  const configuration = keepForAnHour(() => discover(settings));
   let logouts: { readonly keys: string; readonly verify: LogoutVerifier } | undefined;
   return {
     /** Returns the URL at which the user signs in, and the secrets with which the response is checked. */
@@ -47,7 +47,12 @@ export function createProvider(settings: ProviderClient, clock: () => number) {
     finish: (callback: URL, login: PendingLogin): Promise<Result<{ readonly claims: ProviderClaims }>> =>
       configuration()
         .then((config) => finish(config, settings, callback, login))
-        .catch(failureOf),
+        .catch((error: unknown) => {
+          const failure = failureOf(error);
+          // The provider has a key that its metadata did not have. The library would not look for it within a minute of its last reading.
+          if (failure.code === UNKNOWN_KEY) configuration.renew();
+          return failure;
+        }),
 
     /** Verifies a logout token of this provider. */
     async verifyLogout(token: string): ReturnType<LogoutVerifier> {
@@ -75,28 +80,12 @@ export function createProvider(settings: ProviderClient, clock: () => number) {
   };
 }
 
-/** Returns a function that reads the provider's metadata. If the provider does not respond, what was read earlier stays in use. */
-function createConfiguration(settings: ProviderClient, clock: () => number): () => Promise<oidc.Configuration> {
-  const { issuer, clientId } = settings;
-  let known: { readonly config: oidc.Configuration; readonly at: number } | undefined;
-  let discovering: Promise<oidc.Configuration> | undefined;
-
-  async function discover(): Promise<oidc.Configuration> {
-    const insecure = issuer.startsWith("http:") ? [oidc.allowInsecureRequests] : [];
-    const execute = [oidc.enableNonRepudiationChecks, ...insecure];
-    const options = { execute, timeout: TIMEOUT_SECONDS, [oidc.customFetch]: boundedFetch };
-    const config = await oidc.discovery(new URL(issuer), clientId, {}, authenticationOf(settings), options);
-    known = { config, at: clock() };
-    return config;
-  }
-
-  return async () => {
-    if (known !== undefined && clock() - known.at < METADATA_AGE_MS) return known.config;
-    discovering ??= discover().finally(() => {
-      discovering = undefined;
-    });
-    return known === undefined ? discovering : discovering.catch((error) => known?.config ?? Promise.reject(error));
-  };
+/** Reads the metadata of the provider. */
+function discover({ issuer, clientId, credential }: ProviderClient): Promise<oidc.Configuration> {
+  const insecure = issuer.startsWith("http:") ? [oidc.allowInsecureRequests] : [];
+  const execute = [oidc.enableNonRepudiationChecks, ...insecure];
+  const options = { execute, timeout: TIMEOUT_SECONDS, [oidc.customFetch]: boundedFetch };
+  return oidc.discovery(new URL(issuer), clientId, {}, authenticationOf(credential), options);
 }
 
 async function begin(
@@ -149,7 +138,7 @@ async function finish(
 }
 
 /** Returns how the service authenticates at the provider. Secrets are read at each use, so that they can be replaced at any time. */
-function authenticationOf({ credential }: ProviderClient): oidc.ClientAuth {
+function authenticationOf(credential: ProviderCredential): oidc.ClientAuth {
   if (credential.kind === "none") return oidc.None();
   return async (server, client, body, headers) => {
     if (credential.kind === "key_file") {
@@ -171,6 +160,9 @@ const KEY_PARAMETERS = {
   PS256: { name: "RSA-PSS", hash: "SHA-256" },
   EdDSA: { name: "Ed25519" },
 } as const;
+
+/** The code of openid-client for an ID token whose key is not in the provider's key set. */
+const UNKNOWN_KEY = "OAUTH_KEY_SELECTION_FAILED";
 
 /** Errors with which a provider says that it cannot respond now (RFC 6749 section 4.1.2.1). */
 const OUTAGES: readonly string[] = ["server_error", "temporarily_unavailable"];

@@ -7,6 +7,7 @@ import { readBody } from "../../platform/listener/json.ts";
 import type { ProviderSettings, Transmitter } from "../config/providers.ts";
 import type { EndedLogin } from "./backchannel-logout.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { keepForAnHour } from "./kept.ts";
 import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
 import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, MAX_TOKEN_LENGTH } from "./signed-token.ts";
 import { isShort } from "./user.ts";
@@ -98,21 +99,23 @@ function refuse({ log }: Deps, provider: ProviderSettings | undefined, err: stri
   return { ok: false, reason: "invalid", err } as const;
 }
 
-/** Returns a function that returns the verifier of a transmitter, whose keys its metadata names (SSF 1.0 section 6). */
+type Verify = ReturnType<typeof createTokenVerifier>;
+
+/** Returns a function that returns the verifier of a transmitter, whose keys its metadata name (SSF 1.0 section 6). */
 function createVerifiers() {
   // Settings are new objects after a change of the file, so nothing of the earlier ones stays in use.
-  const known = new WeakMap<Transmitter, ReturnType<typeof createTokenVerifier>>();
-  return (transmitter: Transmitter): ReturnType<typeof createTokenVerifier> =>
+  const known = new WeakMap<Transmitter, () => Promise<Verify>>();
+  return (transmitter: Transmitter): Verify =>
     async (text) => {
-      const verify = known.get(transmitter) ?? (await verifierOf(transmitter));
-      if (verify === undefined) return { ok: false, reason: "unavailable" };
-      known.set(transmitter, verify);
-      return verify(text);
+      const verifier = known.get(transmitter) ?? keepForAnHour(() => verifierOf(transmitter));
+      known.set(transmitter, verifier);
+      const verify = await verifier().catch(() => undefined);
+      return verify === undefined ? { ok: false, reason: "unavailable" } : verify(text);
     };
 }
 
-/** Returns undefined if the transmitter does not respond, or its metadata name no keys. */
-async function verifierOf({ issuer, audience }: Transmitter) {
+/** Rejects if the transmitter does not respond, or its metadata name no keys. */
+async function verifierOf({ issuer, audience }: Transmitter): Promise<Verify> {
   const { origin, pathname } = new URL(issuer);
   const url = `${origin}/.well-known/ssf-configuration${pathname === "/" ? "" : pathname}`;
   const init = {
@@ -122,15 +125,12 @@ async function verifierOf({ issuer, audience }: Transmitter) {
     body: null,
     signal: AbortSignal.timeout(TIMEOUT_MS),
   } as const;
-  try {
-    const response = await boundedFetch(url, init);
-    const metadata: unknown = await response.json();
-    const isOwn =
-      response.ok && isObject(metadata) && metadata.issuer === issuer && typeof metadata.jwks_uri === "string";
-    return isOwn ? createTokenVerifier(issuer, audience, String(metadata.jwks_uri), MAX_AGE_SECONDS, TYPE) : undefined;
-  } catch {
-    return undefined;
-  }
+  const response = await boundedFetch(url, init);
+  const metadata: unknown = await response.json();
+  const isOwn =
+    response.ok && isObject(metadata) && metadata.issuer === issuer && typeof metadata.jwks_uri === "string";
+  if (!isOwn) throw new Error("the metadata of the transmitter cannot be used");
+  return createTokenVerifier(issuer, audience, String(metadata.jwks_uri), MAX_AGE_SECONDS, TYPE);
 }
 
 /** Returns the login that an event ends; undefined if it ends none, or names its subject in a way that is not known. */

@@ -53,7 +53,7 @@ export function createSignIn(deps: Deps): Route {
   const { origin, seal, clock, onError } = deps;
   const pages = createPages(deps.style);
   const pending = createPendingLogins({ seal, clock, isSecure: origin.startsWith("https:") });
-  const context = { ...deps, pages, pending, providerOf: createProviders(deps) };
+  const context = { ...deps, pages, pending, providerOf: createProviders() };
   const receiving = { ...deps, end: deps.sessions.endLogin, tokens: deps.sessions.tokens };
   const verify = (settings: ProviderSettings, token: string) => context.providerOf(settings).verifyLogout(token);
   const accept = createAcceptEvent(receiving);
@@ -79,11 +79,11 @@ export function createSignIn(deps: Deps): Route {
   return ({ url = "" }) => receivers.get(url) ?? (isOwn(url) ? handle : undefined);
 }
 
-function createProviders({ clock }: Deps): Context["providerOf"] {
+function createProviders(): Context["providerOf"] {
   // Settings are new objects after a change of the file, so nothing of the earlier ones stays in use.
   const known = new WeakMap<ProviderSettings, ReturnType<typeof createProvider>>();
   return (settings) => {
-    const provider = known.get(settings) ?? createProvider(settings, clock);
+    const provider = known.get(settings) ?? createProvider(settings);
     known.set(settings, provider);
     return provider;
   };

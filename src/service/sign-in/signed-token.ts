@@ -1,4 +1,5 @@
 /** Verifies tokens that a provider or a transmitter has signed for this service. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from "jose";
 import { readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
@@ -18,6 +19,10 @@ const ALGORITHMS = [
 /** How far a sender's clock may differ from that of this service, in seconds. */
 export const CLOCK_SKEW_SECONDS = 60;
 const TIMEOUT_MS = 5_000;
+/** How long a key set is used, in ms. A key may have been withdrawn. */
+const KEYS_LIFE_MS = 600_000;
+/** The shortest time between two reads of a key set, in ms: anybody can send tokens that name unknown keys. */
+const KEYS_COOLDOWN_MS = 1_000;
 /** The length limit of a token, in characters. Most take about one thousand. */
 export const MAX_TOKEN_LENGTH = 16_384;
 
@@ -45,6 +50,7 @@ function read(token: string): Readonly<Record<string, unknown>> | undefined {
  * @param keys the URL of the key set
  * @param maxAgeSeconds how old a token may be
  * @param typ the type that its header must name; undefined for any
+ * @param monotonic a clock that is never set, in ms
  */
 export function createTokenVerifier(
   issuer: string,
@@ -52,12 +58,9 @@ export function createTokenVerifier(
   keys: string,
   maxAgeSeconds: number,
   typ?: string,
+  monotonic = () => performance.now(),
 ) {
-  const find = createRemoteJWKSet(new URL(keys), {
-    timeoutDuration: TIMEOUT_MS,
-    [customFetch]: (url, { method, headers, redirect, signal }) =>
-      boundedFetch(url, { method, redirect, signal, headers: Object.fromEntries(headers), body: null }),
-  });
+  const keySet = createKeySet(keys, monotonic);
   const options = {
     issuer,
     audience,
@@ -69,8 +72,15 @@ export function createTokenVerifier(
   };
   return async (text: string): Promise<Verified | TokenFailure> => {
     if (read(text) === undefined) return invalid("malformed");
+    const arrivedMs = monotonic();
     try {
-      const { payload } = await jwtVerify(text, find, options);
+      await keySet.readSince(arrivedMs - KEYS_LIFE_MS);
+      const { payload } = await jwtVerify(text, keySet.find, options).catch(async (error: unknown) => {
+        // The sender may have published the key since the last read. It does not repeat what is refused, so that a logout would be lost.
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+        await keySet.readSince(arrivedMs);
+        return jwtVerify(text, keySet.find, options);
+      });
       const { jti, iat } = payload;
       return isShort(jti) && iat !== undefined ? { ok: true, payload: { ...payload, jti, iat } } : invalid("jti");
     } catch (error) {
@@ -79,9 +89,48 @@ export function createTokenVerifier(
   };
 }
 
-/** An error that does not come from the token comes from the request for the keys. */
+/**
+ * Returns a key set that is read when it is needed. The cache of jose is not used: it goes by the wall clock, which may be set, and reads
+ * nothing for half a minute after a read.
+ */
+function createKeySet(url: string, monotonic: () => number) {
+  const find = createRemoteJWKSet(new URL(url), {
+    timeoutDuration: TIMEOUT_MS,
+    cooldownDuration: Number.POSITIVE_INFINITY,
+    cacheMaxAge: Number.POSITIVE_INFINITY,
+    [customFetch]: (target, { method, headers, redirect, signal }) =>
+      boundedFetch(target, { method, redirect, signal, headers: Object.fromEntries(headers), body: null }),
+  });
+  /** When the last successful read began. */
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let reading: Promise<void> | undefined;
+
+  async function readOnce(): Promise<void> {
+    const waitMs = readAtMs + KEYS_COOLDOWN_MS - monotonic();
+    if (waitMs > 0) await sleep(waitMs);
+    const beganMs = monotonic();
+    await find.reload();
+    readAtMs = beganMs;
+  }
+
+  return {
+    find,
+    /** Reads the keys, unless a read has begun since then. Concurrent callers share a read. Rejects if the keys cannot be read. */
+    async readSince(sinceMs: number): Promise<void> {
+      while (readAtMs < sinceMs) {
+        reading ??= readOnce().finally(() => {
+          reading = undefined;
+        });
+        await reading;
+      }
+    },
+  };
+}
+
+/** The errors of jose that come from the request for the keys, not from the token. */
+const OF_KEYS: readonly string[] = ["ERR_JOSE_GENERIC", "ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID"];
+
 function failureOf(error: unknown): TokenFailure {
-  const isOfKeys =
-    !(error instanceof errors.JOSEError) || error.code === "ERR_JOSE_GENERIC" || error.code === "ERR_JWKS_TIMEOUT";
-  return isOfKeys ? { ok: false, reason: "unavailable" } : invalid(error.code);
+  const isOfToken = error instanceof errors.JOSEError && !OF_KEYS.includes(error.code);
+  return isOfToken ? invalid(error.code) : { ok: false, reason: "unavailable" };
 }

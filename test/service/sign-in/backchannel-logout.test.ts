@@ -173,7 +173,7 @@ test("a provider that is away is asked again, and its keys are read once for man
   other.setDown(true);
   const { createProvider } = await import("../../../src/service/sign-in/provider.ts");
   const settings = oneProvider({ issuer: other.issuer, clientId: "app", credential: { kind: "none" } });
-  const { verifyLogout } = createProvider(settings, Date.now);
+  const { verifyLogout } = createProvider(settings);
   expect(await verifyLogout(await other.sign({ sub: "alice" }))).toEqual({ ok: false, reason: "unavailable" });
   other.setDown(false);
   for (let i = 0; i < 20; i++)
@@ -182,6 +182,25 @@ test("a provider that is away is asked again, and its keys are read once for man
       token: { subject: "alice" },
     });
   expect(other.requests()).toBe(2);
+  other.stop();
+});
+
+test("a token counts by a key that was published just after the keys were read, and is repeated while they cannot be used", async () => {
+  const other = await startIssuer();
+  const { createProvider } = await import("../../../src/service/sign-in/provider.ts");
+  const settings = oneProvider({ issuer: other.issuer, clientId: "app", credential: { kind: "none" } });
+  const { verifyLogout } = createProvider(settings);
+  const verify = async () => verifyLogout(await other.sign({ sub: "alice" }));
+  expect(await verify()).toMatchObject({ ok: true });
+  await other.rotate("two");
+  // Many tokens read the keys once.
+  const before = other.requests();
+  const all = await Promise.all([verify(), verify(), verify()]);
+  expect(all.map(({ ok }) => ok)).toEqual([true, true, true]);
+  expect(other.requests() - before).toBe(1);
+  await other.rotate("three");
+  other.breakKeys();
+  expect(await verify()).toEqual({ ok: false, reason: "unavailable" });
   other.stop();
 });
 

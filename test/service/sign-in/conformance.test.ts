@@ -73,14 +73,14 @@ beforeAll(async () => {
 });
 afterAll(() => void server.close());
 
+function providerFor(given: Scenario) {
+  const settings = oneProvider({ issuer, clientId: "app", credential: { kind: "secret", secret: SECRET } });
+  return createProvider({ ...settings, userinfo: given.userinfo !== undefined });
+}
+
 /** Signs in at the provider. Returns the claims of the user, or why there are none. */
-async function signIn(given: Scenario) {
+async function signIn(given: Scenario, provider = providerFor(given)) {
   scenario = given;
-  const settings = {
-    ...oneProvider({ issuer, clientId: "app", credential: { kind: "secret", secret: SECRET } }),
-    userinfo: given.userinfo !== undefined,
-  };
-  const provider = createProvider(settings, Date.now);
   const callback = "https://app.example.com/v1/auth/callback";
   const begun = await provider.begin(callback, {});
   if (!begun.ok) throw new Error(begun.code);
@@ -120,4 +120,12 @@ test.each<[module: string, Scenario]>([
 test("oidcc-client-test-client-secret-basic: the client authenticates by HTTP Basic", async () => {
   await signIn({});
   expect(authorizations.at(-1)).toBe(BASIC);
+});
+
+test("a login after one by a key that the provider has just published succeeds", async () => {
+  const provider = providerFor({});
+  expect(await signIn({}, provider)).toMatchObject({ sub: "alice" });
+  const next: Scenario = { keys: "two", header: { kid: "other" }, key: other.privateKey };
+  expect(await signIn(next, provider)).toBe("invalid");
+  expect(await signIn(next, provider)).toMatchObject({ sub: "alice" });
 });

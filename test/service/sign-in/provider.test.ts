@@ -34,7 +34,7 @@ function providerWith(key: KeyObject) {
   const path = join(scratch(), "key.pem");
   writeFileSync(path, key.export({ type: "pkcs8", format: "pem" }));
   const credential = { kind: "key_file", path, algorithm: "ES256" } as const;
-  return createProvider(oneProvider({ issuer: provider.issuer, clientId: "app", credential }), Date.now);
+  return createProvider(oneProvider({ issuer: provider.issuer, clientId: "app", credential }));
 }
 
 test("a client with a private key pushes its request, and no other does", async () => {
@@ -61,10 +61,7 @@ test("metadata without end, of another issuer, or none at all are failures", asy
     response.writeHead(200, { "content-type": "application/json" }).end(body);
   }).listen(port, "127.0.0.1");
   const begin = () =>
-    createProvider(oneProvider({ issuer, clientId: "app", credential: { kind: "none" } }), Date.now).begin(
-      CALLBACK,
-      {},
-    );
+    createProvider(oneProvider({ issuer, clientId: "app", credential: { kind: "none" } })).begin(CALLBACK, {});
   const metadata = { issuer, authorization_endpoint: `${issuer}/auth` };
   body = JSON.stringify(metadata);
   expect(await begin()).toMatchObject({ ok: true });
