@@ -6,12 +6,15 @@ const QUIET_MS = 10_000;
 /** How many different faults are remembered. If there are more, all are forgotten, and may be reported again. */
 const MAX_FAULTS = 100;
 
+/** The absolute value is compared, so that the log does not become silent when a clock is set back. */
+const isQuiet = (now: number, loggedAt = Number.NEGATIVE_INFINITY) => Math.abs(now - loggedAt) < QUIET_MS;
+
 /** Reports that a store is unavailable. Each kind of fault is logged when it first occurs, and every ten seconds while it continues. */
 export function outageLog(log: Pick<Logger, "error">, clock: () => number = Date.now): (error: Error) => void {
   const reportedAt = new Map<string, number>();
   return (error) => {
     const now = clock();
-    if (now - (reportedAt.get(error.message) ?? Number.NEGATIVE_INFINITY) < QUIET_MS) return;
+    if (isQuiet(now, reportedAt.get(error.message))) return;
     if (reportedAt.size >= MAX_FAULTS) reportedAt.clear();
     reportedAt.set(error.message, now);
     log.error({ event: "store_unavailable", fault: error.message }, "store_unavailable");
@@ -30,8 +33,7 @@ export function overloadReport(
     const state = causes[cause];
     const now = clock();
     state.refused++;
-    // The absolute value is compared, so that the log does not become silent when a clock is set back.
-    if (Math.abs(now - state.loggedAt) < QUIET_MS) return;
+    if (isQuiet(now, state.loggedAt)) return;
     log.warn({ event: "overloaded", cause, refused: state.refused }, "overloaded");
     state.loggedAt = now;
     state.refused = 0;

@@ -20,7 +20,7 @@ export type Credential =
   | { readonly kind: "operator"; readonly operator: Operator };
 
 type Found = { readonly credential: Credential; readonly expiresAt: number };
-type SignIn = Found & { readonly owner: string; idleExpiresAt: number };
+type SignIn = Found & { readonly owner: string; idleExpiresAt: number; readonly beganMs: number; usedMs: number };
 
 /** An operation on the records of sign-ins. The key of a record is the digest of the sign-in's cookie. */
 export type RecordsCall =
@@ -31,27 +31,38 @@ export type RecordsCall =
 /** Carries out an operation. Only `find` has a result: undefined if there is no such sign-in, or if it has ended. */
 export type SignInRecords = (call: RecordsCall) => Found | undefined | Promise<Found | undefined>;
 
-/** Keeps the records of sign-ins in the memory of one process: the service's only process, or the supervisor of its worker processes. */
-export function createSignInRecords(clock: Clock): (call: RecordsCall) => Found | undefined {
+/**
+ * Keeps the records of sign-ins in the memory of one process: the service's only process, or the supervisor of its worker processes.
+ *
+ * @param monotonic a clock that is never set, in ms: otherwise a sign-in would last longer when the wall clock is set back
+ */
+export function createSignInRecords(
+  clock: Clock,
+  monotonic = () => performance.now(),
+): (call: RecordsCall) => Found | undefined {
   /** The sign-ins, the oldest first. */
   const signIns = new Map<string, SignIn>();
+  const hasEnded = ({ idleExpiresAt, beganMs, usedMs }: SignIn) =>
+    clock() >= idleExpiresAt || monotonic() - usedMs >= IDLE_MS || monotonic() - beganMs >= LIFE_MS;
   const add = (key: string, credential: Credential) => {
     const owner = ownerOf(credential);
     const now = clock();
-    for (const [other, { idleExpiresAt }] of signIns) if (now >= idleExpiresAt) signIns.delete(other);
+    for (const [other, signIn] of signIns) if (hasEnded(signIn)) signIns.delete(other);
     const [oldest, ...others] = [...signIns.keys()].filter((other) => signIns.get(other)?.owner === owner);
     if (oldest !== undefined && others.length + 1 >= MAX_SIGN_INS) signIns.delete(oldest);
-    signIns.set(key, { credential, owner, expiresAt: now + LIFE_MS, idleExpiresAt: now + IDLE_MS });
+    const beganMs = monotonic();
+    const times = { expiresAt: now + LIFE_MS, idleExpiresAt: now + IDLE_MS, beganMs, usedMs: beganMs };
+    signIns.set(key, { credential, owner, ...times });
   };
   const find = (key: string): Found | undefined => {
     const found = signIns.get(key);
     if (found === undefined) return undefined;
-    const now = clock();
-    if (now >= found.idleExpiresAt) {
+    if (hasEnded(found)) {
       signIns.delete(key);
       return undefined;
     }
-    found.idleExpiresAt = Math.min(now + IDLE_MS, found.expiresAt);
+    found.idleExpiresAt = Math.min(clock() + IDLE_MS, found.expiresAt);
+    found.usedMs = monotonic();
     return { credential: found.credential, expiresAt: found.expiresAt };
   };
   return (call) => {

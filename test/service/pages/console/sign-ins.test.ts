@@ -6,21 +6,37 @@ const MINUTE = 60_000;
 
 function setUp() {
   let now = 0;
+  let setBackMs = 0;
   let count = 0;
   const tokens = new Set(["token", "other token"]);
   const admin = { name: "admin", scopes: new Set(SCOPES) };
   const signIns = createSignIns({
     adminOf: (credential) => (credential.kind === "token" && tokens.has(credential.token) ? admin : undefined),
-    records: createSignInRecords(() => now),
+    records: createSignInRecords(
+      () => now - setBackMs,
+      () => now,
+    ),
     secret: () => `secret-${count++}`,
   });
   const add = async (token = "token") => (await signIns.add({ kind: "token", token })) ?? "";
-  return { signIns, tokens, add, wait: (ms: number) => (now += ms) };
+  return { signIns, tokens, add, wait: (ms: number) => (now += ms), setBack: (ms: number) => (setBackMs += ms) };
 }
 
 test("a sign-in ends after 30 minutes without use, and after 8 hours in any case", async () => {
   const { signIns, add, wait } = setUp();
   const [unused, used] = [await add(), await add()];
+  for (let minutes = 0; minutes < 8 * 60; minutes += 20) {
+    expect((await signIns.find(used))?.admin.name, `${minutes} minutes`).toBe("admin");
+    wait(20 * MINUTE);
+  }
+  expect(await signIns.find(used)).toBeUndefined();
+  expect(await signIns.find(unused)).toBeUndefined();
+});
+
+test("a clock that is set back makes no sign-in longer", async () => {
+  const { signIns, add, wait, setBack } = setUp();
+  const [unused, used] = [await add(), await add()];
+  setBack(24 * 60 * MINUTE);
   for (let minutes = 0; minutes < 8 * 60; minutes += 20) {
     expect((await signIns.find(used))?.admin.name, `${minutes} minutes`).toBe("admin");
     wait(20 * MINUTE);
