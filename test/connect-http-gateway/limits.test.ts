@@ -30,9 +30,14 @@ async function received(socket: Socket): Promise<string> {
 
 test("requests that name two hosts are refused, on probes too", async () => {
   const gateway = await start();
-  for (const path of ["/v1/items/a", "/healthz"]) {
+  for (const [target, hosts] of [
+    ["/v1/items/a", "Host: a\r\nHost: b"],
+    ["/healthz", "Host: a\r\nHost: b"],
+    ["http://b/v1/items/a", "Host: a"],
+    ["http://b/healthz", "Host: a"],
+  ]) {
     const socket = dial(gateway);
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n`);
+    socket.write(`GET ${target} HTTP/1.1\r\n${hosts}\r\nConnection: close\r\n\r\n`);
     const response = await received(socket);
     expect(response).toMatch(/^HTTP\/1\.1 400 /);
     expect(JSON.parse(response.split("\r\n\r\n")[1] ?? "")).toMatchObject({ code: 3 });

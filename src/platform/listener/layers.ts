@@ -14,7 +14,10 @@ export function withAuthority(next: Handler, otherwise: Handler): Handler {
   };
 }
 
-/** Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may use one, this service the other. */
+/**
+ * Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may use one, this service the other. Requests
+ * whose target is a whole URL (RFC 9112 section 3.2.2) get its path as their target, which all later layers read.
+ */
 export function withOneHost(next: Handler, otherwise: Handler): Handler {
   return (request, response) => {
     let hosts = 0;
@@ -27,9 +30,20 @@ export function withOneHost(next: Handler, otherwise: Handler): Handler {
         const name = rawHeaders[i] as string;
         if (name.length === 4 && name.toLowerCase() === "host") hosts++;
       }
+      if (request.url?.charCodeAt(0) !== SLASH && !useOriginForm(request)) hosts = 2;
     }
     return hosts > 1 ? otherwise(request, response) : next(request, response);
   };
+}
+
+const SLASH = 0x2f;
+
+/** Replaces a target that is a whole URL by its path and query. @returns whether its host is that of the request */
+function useOriginForm(request: Request): boolean {
+  const [url, authority, path] = /^https?:\/\/([^/?#]*)\/?(.*)$/is.exec(request.url ?? "") ?? [];
+  if (url === undefined) return true;
+  request.url = `/${path}`;
+  return request.headers.host === undefined || request.headers.host.toLowerCase() === authority?.toLowerCase();
 }
 
 /** The pages by their paths. A text is an alias: the path that `next` serves in place of this one, without a query. */

@@ -120,6 +120,31 @@ test.each([
   }
 });
 
+test("a whole URL as target has one reading on pages, routes and RPCs: its path, and a host that is not another one", async () => {
+  const send = async (at: string, method: string, target: (host: string) => string) => {
+    const { hostname, port, host } = new URL(at);
+    const socket = connect(Number(port), hostname);
+    const head = `${method} ${target(host)} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json`;
+    socket.end(`${head}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+    let heard = "";
+    for await (const chunk of socket.setEncoding("utf8")) heard += chunk;
+    return heard.slice(9, 12);
+  };
+  for (const [at, method, path, status] of [
+    [plain.publicUrl, "GET", "/healthz", "200"],
+    [plain.publicUrl, "GET", "/.well-known/openid-configuration?a", "200"],
+    [plain.publicUrl, "POST", "/v1/auth/refresh", "401"],
+    [plain.publicUrl, "POST", "/auth.v1.SessionService/Refresh", "401"],
+    [plain.publicUrl, "GET", "", "404"],
+    [plain.publicUrl, "GET", "?a", "404"],
+    [plain.adminUrl, "GET", "/metrics", "200"],
+  ] as const) {
+    expect(await send(at, method, (host) => `http://${host}${path}`), path).toBe(status);
+    expect(await send(at, method, (host) => `HTTP://${host.toUpperCase()}${path}`), path).toBe(status);
+    expect(await send(at, method, () => `http://other.example${path}`), path).toBe("400");
+  }
+});
+
 test("over HTTP/2 a host that is not the authority is refused", async () => {
   const session = connectHttp2(plain.publicUrl);
   const statusWith = async (host: string) => {
