@@ -2,7 +2,7 @@
 
 const LIFE_MS = 3_600_000;
 
-export interface Kept<T> {
+interface Kept<T> {
   /** Returns the value, and loads it if it is older than an hour. If that fails, an earlier value stays in use. */
   (): Promise<T>;
   /** Makes the next call load the value. */
