@@ -11,7 +11,7 @@ import { type RecordedRpc, recordRoutes } from "./call/recorder.ts";
 import { createCodecs } from "./codec/content-codec.ts";
 import type { HandlerOptions } from "./options.ts";
 import { readRequest } from "./read-request.ts";
-import { openRequestStream, type RequestStream } from "./request-stream.ts";
+import { openRequestStream, type RequestStream } from "./read-request-stream.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 import { type ResponseOptions, Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";

@@ -26,7 +26,6 @@ export type { CreateFetchHandler, FetchHandler, FetchHandlerOptions } from "./fe
 export type { NodeRequest } from "./node/node-exchange.ts";
 export { createHttpHandler, type HttpHandlerOptions, type NodeHandler } from "./node/node-handler.ts";
 export type { NodeResponse } from "./node/node-response.ts";
-export { createUnaryHandler, type UnaryHandlerOptions } from "./node/unary-handler.ts";
 export type { CommonOptions, HandlerOptions, LocalOptions, RemoteOptions } from "./options.ts";
 export { checkPreconditions, type EntityTagOptions, entityTags } from "./response/entity-tags.ts";
 export type {
@@ -64,6 +63,7 @@ export {
 } from "./routes/rules.ts";
 export { parseServiceConfig, type ServiceConfig } from "./routes/service-config.ts";
 export { parseTemplate, type Template, TemplateError, type Variable } from "./routes/template.ts";
+export { createUnaryHandler, type UnaryHandlerOptions } from "./rpc/unary-handler.ts";
 export { type ForwardOptions, forwardTo } from "./upstream/forward.ts";
 export {
   forwardRequestHeader,

@@ -20,7 +20,7 @@ const WEB_BINARY: GrpcForm = { ...GRPC_WEB, binary: true, contentType: web.conte
 const WEB_JSON_TEXT: GrpcForm = { ...GRPC_WEB, binary: false, contentType: web.contentTypeJson };
 
 /** Returns the form of a call. Returns undefined if it is neither a gRPC call over HTTP/2 nor a binary gRPC-Web call. */
-export function formOf({ method, headers, fullDuplex }: Exchange<unknown>): GrpcForm | undefined {
+export function readGrpcForm({ method, headers, fullDuplex }: Exchange<unknown>): GrpcForm | undefined {
   if (method !== "POST") return undefined;
   const contentType = headers.get("content-type");
   const type = fullDuplex ? grpc.parseContentType(contentType) : undefined;

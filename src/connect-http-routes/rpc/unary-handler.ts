@@ -1,8 +1,8 @@
-import { createProcedures, type UnaryOptions } from "../call/procedures.ts";
-import { serveUnary } from "../connect/unary-handler.ts";
-import { serveGrpcUnary } from "../grpc/unary-handler.ts";
-import { NodeExchange, type NodeRequest } from "./node-exchange.ts";
-import type { NodeHandler } from "./node-handler.ts";
+import { NodeExchange, type NodeRequest } from "../node/node-exchange.ts";
+import type { NodeHandler } from "../node/node-handler.ts";
+import { serveConnect } from "./connect.ts";
+import { serveGrpc } from "./grpc.ts";
+import { createProcedures, type UnaryOptions } from "./procedures.ts";
 
 export type UnaryHandlerOptions = UnaryOptions<NodeRequest> & {
   /** Handles all other requests: `connectNodeAdapter` of connect-node, with the same routes and options. */
@@ -22,7 +22,7 @@ export function createUnaryHandler(options: UnaryHandlerOptions): NodeHandler {
     if (procedure !== undefined) {
       // The last argument keeps the connection open even if the response is sent before the whole body has arrived, as in connect-node.
       const exchange = new NodeExchange(request, response, url, method, true);
-      if (serveUnary(options, procedure, exchange) || serveGrpcUnary(options, procedure, exchange)) return;
+      if (serveConnect(options, procedure, exchange) || serveGrpc(options, procedure, exchange)) return;
     }
     options.fallback(request, response, next);
   };

@@ -9,7 +9,7 @@ import type { HeaderMap } from "../call/header-map.ts";
 import { FailureError } from "../response/failure.ts";
 
 /** The form in which a unary call of the Connect protocol carries its message. */
-export interface UnaryForm {
+export interface ConnectForm {
   /** Whether messages are in the binary form of protobuf; otherwise they are JSON. */
   readonly binary: boolean;
   /** The query of a GET, which holds the message; undefined for POST, whose body is the message. */
@@ -17,7 +17,7 @@ export interface UnaryForm {
 }
 
 /** Returns the form of a call; undefined if it is not a unary call of the Connect protocol. */
-export function formOf(exchange: Exchange<unknown>, { idempotency }: DescMethod): UnaryForm | undefined {
+export function readConnectForm(exchange: Exchange<unknown>, { idempotency }: DescMethod): ConnectForm | undefined {
   const contentType = exchange.headers.get("content-type");
   if (exchange.method === "POST") {
     const type = parseContentType(contentType);
@@ -32,11 +32,11 @@ export function formOf(exchange: Exchange<unknown>, { idempotency }: DescMethod)
   return encoding === "json" || encoding === "proto" ? { binary: encoding === "proto", query } : undefined;
 }
 
-const POSTED_JSON: UnaryForm = { binary: false, query: undefined };
-const POSTED_BINARY: UnaryForm = { binary: true, query: undefined };
+const POSTED_JSON: ConnectForm = { binary: false, query: undefined };
+const POSTED_BINARY: ConnectForm = { binary: true, query: undefined };
 
 /** Returns the compression of the request message; null if it is not compressed. @throws ConnectError for one that is not accepted */
-export function requestCompression(accepted: Compression[], headers: HeaderMap, form: UnaryForm): Compression | null {
+export function requestCompression(accepted: Compression[], headers: HeaderMap, form: ConnectForm): Compression | null {
   const requested = requestedCompression(headers, form);
   if (requested === null) return null;
   const { request, error } = compressionNegotiate(accepted, requested, null, "accept-encoding");
@@ -45,17 +45,21 @@ export function requestCompression(accepted: Compression[], headers: HeaderMap, 
 }
 
 /** Returns the compression that the client accepts for the response; null if there is none. */
-export function responseCompression(accepted: Compression[], headers: HeaderMap, form: UnaryForm): Compression | null {
+export function responseCompression(
+  accepted: Compression[],
+  headers: HeaderMap,
+  form: ConnectForm,
+): Compression | null {
   const requested = requestedCompression(headers, form);
   return compressionNegotiate(accepted, requested, headers.get("accept-encoding"), "accept-encoding").response;
 }
 
-function requestedCompression(headers: HeaderMap, { query }: UnaryForm): string | null {
+function requestedCompression(headers: HeaderMap, { query }: ConnectForm): string | null {
   return query === undefined ? headers.get("content-encoding") : query.get("compression");
 }
 
 /** Checks the version of the protocol, as connect-es does with `requireConnectProtocolHeader`. @throws ConnectError */
-export function requireVersion(headers: HeaderMap, { query }: UnaryForm): void {
+export function requireVersion(headers: HeaderMap, { query }: ConnectForm): void {
   const given = query === undefined ? headers.get("connect-protocol-version") : query.get("connect");
   const expected = query === undefined ? protocolVersion : `v${protocolVersion}`;
   if (given === expected) return;
@@ -69,7 +73,7 @@ export function requireVersion(headers: HeaderMap, { query }: UnaryForm): void {
  */
 export async function readMessage(
   exchange: Exchange<unknown>,
-  { binary, query }: UnaryForm,
+  { binary, query }: ConnectForm,
   compression: Compression | null,
   readMaxBytes: number,
 ): Promise<Uint8Array> {

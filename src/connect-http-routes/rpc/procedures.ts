@@ -7,10 +7,10 @@ import {
   type MethodSerializationLookup,
   type UniversalHandlerOptions,
 } from "@connectrpc/connect/protocol";
+import { Call } from "../call/call.ts";
+import type { Exchange } from "../call/exchange.ts";
+import { type RecordedRpc, recordRoutes } from "../call/recorder.ts";
 import { requirePathPrefix } from "../routes/path-prefix.ts";
-import { Call } from "./call.ts";
-import type { Exchange } from "./exchange.ts";
-import { type RecordedRpc, recordRoutes } from "./recorder.ts";
 
 /** The options of the handler of unary calls. They mean the same as in connect-es; `acceptCompression` is empty by default. */
 export interface UnaryOptions<Source> extends Partial<UniversalHandlerOptions> {

@@ -10,20 +10,20 @@ import type { Call } from "../call/call.ts";
 import { internalError } from "../call/errors.ts";
 import type { TrailerExchange } from "../call/exchange.ts";
 import { callUnary } from "../call/invoke.ts";
-import { openCall, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
 import { concatBytes } from "../codec/bytes.ts";
-import { encodeMessage, encodeTrailers, readMessage, TRAILERS_FLAG } from "./envelope.ts";
-import { formOf, type GrpcForm } from "./form.ts";
+import { encodeMessage, encodeTrailers, readMessage, TRAILERS_FLAG } from "./grpc-envelope.ts";
+import { type GrpcForm, readGrpcForm } from "./grpc-form.ts";
+import { openCall, type Procedure, passGate, type UnaryOptions } from "./procedures.ts";
 
 const ACCEPT_ENCODING = "grpc-accept-encoding";
 
 /** Serves a call. Returns false, without touching the request, if it is not a unary call of gRPC or gRPC-Web, or if it is compressed. */
-export function serveGrpcUnary<Source>(
+export function serveGrpc<Source>(
   options: UnaryOptions<Source>,
   procedure: Procedure,
   exchange: TrailerExchange<Source>,
 ): boolean {
-  const form = formOf(exchange);
+  const form = readGrpcForm(exchange);
   if (form === undefined || (exchange.headers.get("grpc-encoding") ?? "identity") !== "identity") return false;
   void serve(options, procedure, exchange, form);
   return true;

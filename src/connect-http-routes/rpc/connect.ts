@@ -11,16 +11,16 @@ import { internalError } from "../call/errors.ts";
 import type { Exchange } from "../call/exchange.ts";
 import type { HeaderMap } from "../call/header-map.ts";
 import { callUnary } from "../call/invoke.ts";
-import { openCall, type Procedure, passGate, type UnaryOptions } from "../call/procedures.ts";
 import type { RecordedRpc } from "../call/recorder.ts";
 import {
-  formOf,
+  type ConnectForm,
+  readConnectForm,
   readMessage,
   requestCompression,
   requireVersion,
   responseCompression,
-  type UnaryForm,
-} from "./unary-request.ts";
+} from "./connect-request.ts";
+import { openCall, type Procedure, passGate, type UnaryOptions } from "./procedures.ts";
 
 /** The content to send, and its status. */
 interface Outcome {
@@ -29,12 +29,12 @@ interface Outcome {
 }
 
 /** Serves a call. Returns false, without touching the request, if it is not a call of the Connect protocol. */
-export function serveUnary<Source>(
+export function serveConnect<Source>(
   options: UnaryOptions<Source>,
   procedure: Procedure,
   exchange: Exchange<Source>,
 ): boolean {
-  const form = formOf(exchange, procedure.method);
+  const form = readConnectForm(exchange, procedure.method);
   if (form === undefined) return false;
   void serve(options, procedure, exchange, form);
   return true;
@@ -45,7 +45,7 @@ async function serve<Source>(
   options: UnaryOptions<Source>,
   procedure: Procedure,
   exchange: Exchange<Source>,
-  form: UnaryForm,
+  form: ConnectForm,
 ): Promise<void> {
   const { rpc } = procedure;
   try {
@@ -70,7 +70,7 @@ async function outcomeOf<Source>(
   options: UnaryOptions<Source>,
   { rpc, serialization }: Procedure,
   exchange: Exchange<Source>,
-  form: UnaryForm,
+  form: ConnectForm,
   call: Call,
   timeoutError: ConnectError | undefined,
 ): Promise<Outcome> {
@@ -112,7 +112,7 @@ function fail<Source>(
 async function compress(
   { options: { acceptCompression, compressMinBytes } }: RecordedRpc,
   { headers }: Exchange<unknown>,
-  form: UnaryForm,
+  form: ConnectForm,
   header: HeaderMap,
   content: Uint8Array,
 ): Promise<Uint8Array> {

@@ -17,10 +17,14 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ListSessionsRequestSchema, SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { createUnaryHandler, type NodeHandler, type UnaryHandlerOptions } from "../../src/connect-http-routes/index.ts";
-import { MisbehaveRequestSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
-import { richRoutes } from "./support/rich-service.ts";
+import { ListSessionsRequestSchema, SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import {
+  createUnaryHandler,
+  type NodeHandler,
+  type UnaryHandlerOptions,
+} from "../../../src/connect-http-routes/index.ts";
+import { MisbehaveRequestSchema, RichService } from "../gen/rich/v1/rich_pb.ts";
+import { richRoutes } from "../support/rich-service.ts";
 
 /** Returns whether a time is an integer, because handlers convert it to a BigInt; undefined if there is no time. */
 const isWhole = (timeMs: number | undefined) => timeMs && Number.isInteger(timeMs);

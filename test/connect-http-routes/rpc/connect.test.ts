@@ -8,11 +8,15 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
 import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
-import { ListSessionsRequestSchema, SessionService } from "../../gen/auth/v1/session_pb.ts";
-import { createUnaryHandler, type NodeHandler, type UnaryHandlerOptions } from "../../src/connect-http-routes/index.ts";
-import { MisbehaveRequestSchema, RichService } from "./gen/rich/v1/rich_pb.ts";
-import { richRoutes } from "./support/rich-service.ts";
-import { type Listener, openHttp1, openHttp2, type TestRequest, type TestResponse } from "./support/servers.ts";
+import { ListSessionsRequestSchema, SessionService } from "../../../gen/auth/v1/session_pb.ts";
+import {
+  createUnaryHandler,
+  type NodeHandler,
+  type UnaryHandlerOptions,
+} from "../../../src/connect-http-routes/index.ts";
+import { MisbehaveRequestSchema, RichService } from "../gen/rich/v1/rich_pb.ts";
+import { richRoutes } from "../support/rich-service.ts";
+import { type Listener, openHttp1, openHttp2, type TestRequest, type TestResponse } from "../support/servers.ts";
 
 const routes = (router: ConnectRouter) => {
   richRoutes(router);
