@@ -15,8 +15,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     sources: ["src/service/session/**/*.ts"],
     tests: ["test/service/session", "test/service/tokens/access-token.test.ts"],
     leftOut: [
-      "test/service/session/*.search.test.ts",
-      "test/service/session/rotation.{theft,mutants,histories,polling,pages,earliest}.test.ts",
+      "test/service/session/**/*.search.test.ts",
+      "test/service/session/rotation/rotation.{theft,mutants,histories,polling,pages,earliest}.test.ts",
     ],
   },
   tokens: { sources: ["src/service/tokens/*.ts"], tests: ["test/service/tokens"] },

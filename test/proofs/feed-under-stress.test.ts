@@ -234,7 +234,7 @@ async function readAll(stream: Readable): Promise<{ revocations: number; code: s
   return { revocations, code: undefined };
 }
 
-// These tests run only with `PROOF=long`. In every run, test/service/session/feed.test.ts checks the same limits with a simulated clock.
+// These tests run only with `PROOF=long`. In every run, test/service/session/feed/feed.test.ts checks the same limits with a simulated clock.
 if (long) {
   test("for watchers that read nothing nothing is kept", async () => {
     const { service, reader, fallAsleep } = await startWithLongLog();

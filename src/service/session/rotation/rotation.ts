@@ -3,8 +3,8 @@
  *
  * A pure function, `state × token × now → outcome, state'`. The embedded store calls the function, the Redis script
  * (store/redis/lua/rotate.lua) implements the same rules, and a differential test compares the two. The rules were found by exhaustive
- * search (test/service/session/rotation.search.test.ts); their numbers are those of the table in docs/why/rotation.md. All times are the
- * store's.
+ * search (test/service/session/rotation/rotation.search.test.ts); their numbers are those of the table in docs/why/rotation.md. All times
+ * are the store's.
  *
  * The reuse interval, R, is the only constant. Two searches show that no time limit here can be changed: if one were shorter, a browser
  * whose requests take up to R/2 would be logged out; if one were longer, two holders of one token would never be detected.
