@@ -136,7 +136,7 @@ export type EndAllOutcome =
 export type ExpiredSession = {
   readonly sid: SessionId;
   /** Absent if the store does not know the subject any more, because no instance looked for expired sessions for minutes. */
-  readonly subject?: string;
+  readonly subject?: string | undefined;
   readonly actor?: string | undefined;
 };
 

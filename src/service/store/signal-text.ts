@@ -34,7 +34,7 @@ type Known = {
   readonly endedAt: number;
   readonly client: string;
   readonly subject: string;
-  readonly actor?: string;
+  readonly actor?: string | undefined;
 };
 
 export function signalOf({ sid, reason, endedAt, client, subject, actor = "" }: Known): Signal {

@@ -190,7 +190,7 @@ export function expireStep({ sql, end, signals }: SubjectDeps, now: StoreMs): Ex
       sql.endCreation.run({ sid, now });
       sql.remove.run(sid);
     } else {
-      ended.push({ ...end(sid, "expired", now, EXPIRED_NOTE, subject), ...(subject !== "" && { subject }) });
+      ended.push({ ...end(sid, "expired", now, EXPIRED_NOTE, subject), subject: subject || undefined });
     }
   }
   return { ended, isDone: rows.length < EXAMINED_AT_ONCE };

@@ -32,7 +32,7 @@ export function createAttached(
     const outcome = await endOwned(sid, sid, "actor_ended", {});
     await link.run("detach", [tag], [sid]);
     if (!outcome.ok) return undefined;
-    return { sid, ...(found.ok && { subject: found.session.subject }), actor: outcome.actor };
+    return { sid, subject: found.ok ? found.session.subject : undefined, actor: outcome.actor };
   };
 
   return {

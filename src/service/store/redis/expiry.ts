@@ -50,29 +50,29 @@ export class Expiry {
     const ended: ExpiredSession[] = [];
     while (this.#left.length > 0 && !this.#isLong(ended)) {
       const some = this.#left.splice(0, AT_ONCE);
-      const looks = await Promise.allSettled(some.map((partition) => this.#look(partition, ended)));
-      const failed = looks.filter((look) => look.status === "rejected");
-      if (failed.length === looks.length) {
+      const results = await Promise.allSettled(some.map((partition) => this.#examine(partition, ended)));
+      const failed = results.filter((result) => result.status === "rejected");
+      if (failed.length === results.length) {
         this.#left = [];
         if (ended.length === 0) throw failed[0]?.reason;
       }
-      for (const [at, look] of looks.entries()) {
+      for (const [at, result] of results.entries()) {
         const partition = some[at];
-        if (partition !== undefined && look.status === "fulfilled" && !look.value) this.#left.push(partition);
+        if (partition !== undefined && result.status === "fulfilled" && !result.value) this.#left.push(partition);
       }
     }
     return { ended, isDone: this.#left.length === 0 };
   }
 
   /** Examines the spans of a partition in which a session may have expired by now. @returns false if a later call must examine the rest */
-  async #look(partition: Partition, ended: ExpiredSession[]): Promise<boolean> {
+  async #examine(partition: Partition, ended: ExpiredSession[]): Promise<boolean> {
     const { spans } = partition;
     if (this.#link.now() < partition.heldUntil) return true;
     for (let at = 0; at < spans.length; at++) {
       const span = spans[at];
       if (span === undefined || (at < spans.length - 1 && this.#link.now() < span.dueAt)) continue;
       if (this.#isLong(ended)) return false;
-      const next = await this.#lookAt(partition, span, spans[at + 1]?.from ?? "", ended);
+      const next = await this.#examineSpan(partition, span, spans[at + 1]?.from ?? "", ended);
       if (next === undefined) return true;
       const isEmpty = span.dueAt === Number.POSITIVE_INFINITY;
       span.dueAt = Math.min(span.dueAt, this.#link.now() + MAX_UNSEEN_MS);
@@ -91,7 +91,7 @@ export class Expiry {
   }
 
   /** Examines one span of sessions. @returns where the next begins, '' if none; undefined if another instance examines the partition */
-  async #lookAt(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
+  async #examineSpan(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
     this.#scripts++;
     const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE] as const;
     const reply = buffers(await this.#link.run("expire", [partition.tag], args));
@@ -105,8 +105,7 @@ export class Expiry {
     span.dueAt = least.length === 0 ? Number.POSITIVE_INFINITY : now + Number(text(least));
     for (let at = 0; at < gone.length; at += 2) {
       const { subject, actor } = namesOf(gone[at + 1] ?? rest);
-      const names = { ...(subject !== "" && { subject }), ...(actor !== undefined && { actor }) };
-      ended.push({ sid: sessionId(gone[at] ?? rest), ...names });
+      ended.push({ sid: sessionId(gone[at] ?? rest), subject: subject || undefined, actor });
     }
     return rest;
   }

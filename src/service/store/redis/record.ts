@@ -21,8 +21,19 @@ export function nonceWords(nonce: string): readonly [number, number] {
   return [WORDS.readUInt32BE(0), WORDS.readUInt32BE(4)];
 }
 
-/** The offsets of the fields of a record's head, in bytes. lua/partition.lua explains them, in the format '>BI4I4I4I4I4I6I6I6I6I5I5'. */
-const AT = { g: 1, n: 5, c: 13, f: 21, cs: 27, ct: 33, created: 39, idle: 45, life: 50, body: 55 } as const;
+/** The offsets of the parts of a record's head, in bytes, by their names in docs/reference/redis-schema.md. The body follows the head. */
+const AT = {
+  generation: 1,
+  nonce: 5,
+  childNonce: 13,
+  siblingsSince: 21,
+  childServedAt: 27,
+  childMintedAt: 33,
+  createdAt: 39,
+  idleTimeoutMs: 45,
+  absoluteLifetimeMs: 50,
+  body: 55,
+} as const;
 
 /** The first byte of a record. The flags for device keys and transports are added to it. */
 const VERSION = 1;
@@ -116,10 +127,10 @@ export function encodeBody(session: NewSession): Buffer {
 
 /** Decodes a record that begins at `start` and ends with the last byte. */
 export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Session {
-  const createdAt = timeAt(bytes, start + AT.created);
-  const lastRefreshedAt = latest(createdAt, timeAt(bytes, start + AT.ct));
-  const idleTimeoutMs = bytes.readUIntBE(start + AT.idle, 5);
-  const absoluteLifetimeMs = bytes.readUIntBE(start + AT.life, 5);
+  const createdAt = timeAt(bytes, start + AT.createdAt);
+  const lastRefreshedAt = latest(createdAt, timeAt(bytes, start + AT.childMintedAt));
+  const idleTimeoutMs = bytes.readUIntBE(start + AT.idleTimeoutMs, 5);
+  const absoluteLifetimeMs = bytes.readUIntBE(start + AT.absoluteLifetimeMs, 5);
   const absoluteExpiresAt = later(createdAt, absoluteLifetimeMs);
 
   let at = start + AT.body;
@@ -168,24 +179,24 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
 }
 
 export function decodeRotation(bytes: Buffer, start: number): RotationState {
-  const generation = bytes.readUInt32BE(start + AT.g);
+  const generation = bytes.readUInt32BE(start + AT.generation);
   return {
     generation,
     // Generation 0 has no nonce, because it is never presented.
-    nonce: generation === 0 ? "" : bytes.toString("base64url", start + AT.n, start + AT.n + 8),
-    siblingsSince: timeAt(bytes, start + AT.f),
-    childNonce: bytes.toString("base64url", start + AT.c, start + AT.c + 8),
-    childMintedAt: timeAt(bytes, start + AT.ct),
-    childServedAt: timeAt(bytes, start + AT.cs),
+    nonce: generation === 0 ? "" : bytes.toString("base64url", start + AT.nonce, start + AT.nonce + 8),
+    siblingsSince: timeAt(bytes, start + AT.siblingsSince),
+    childNonce: bytes.toString("base64url", start + AT.childNonce, start + AT.childNonce + 8),
+    childMintedAt: timeAt(bytes, start + AT.childMintedAt),
+    childServedAt: timeAt(bytes, start + AT.childServedAt),
   };
 }
 
 /** Returns the refresh token that the client of a session uses next. */
 export function decodeChild(bytes: Buffer, start: number): PresentedToken {
   return {
-    generation: bytes.readUInt32BE(start + AT.g) + 1,
-    nonce: bytes.toString("base64url", start + AT.c, start + AT.c + 8),
-    issuedAt: timeAt(bytes, start + AT.ct),
+    generation: bytes.readUInt32BE(start + AT.generation) + 1,
+    nonce: bytes.toString("base64url", start + AT.childNonce, start + AT.childNonce + 8),
+    issuedAt: timeAt(bytes, start + AT.childMintedAt),
   };
 }
 

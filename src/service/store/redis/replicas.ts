@@ -25,9 +25,10 @@ type Deps = {
  * @param evidence keys without the tag, one of which exists after the write; empty if the write changed nothing
  * @throws StoreUnavailable if too few replicas have received the write in time, or this master lacks it. The write may persist nevertheless
  */
-type Wait = (tag: string, evidence?: readonly string[]) => Promise<void>;
+export type Acknowledge = (tag: string, evidence?: readonly string[]) => Promise<void>;
 
-export type Acknowledge = Wait & {
+export type Replicas = {
+  readonly acknowledge: Acknowledge;
   /** Resolves when every master has a connection for WAIT. */
   readonly ready: Promise<void>;
   /** @throws StoreUnavailable while a master has no connection for WAIT */
@@ -39,9 +40,8 @@ const MAX_REDIRECTIONS = 4;
 
 type Channel = { readonly redis: Redis; readonly wait: SharedWait };
 
-export function createAcknowledger(deps: Deps, connections: Connections, client: Client): Acknowledge {
-  if (deps.waitReplicas === 0)
-    return Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
+export function createReplicas(deps: Deps, connections: Connections, client: Client): Replicas {
+  if (deps.waitReplicas === 0) return { acknowledge: async () => {}, ready: Promise.resolve(), check() {}, close() {} };
   const sender = createSender(deps.commandTimeoutMs);
   const { keyPrefix: prefix = "" } = deps.target;
   const ready = Promise.withResolvers<void>();
@@ -59,7 +59,7 @@ export function createAcknowledger(deps: Deps, connections: Connections, client:
     const key = channels.unconnected();
     if (key !== undefined) throw new StoreUnavailable(`Redis: no connection to wait for the replicas of ${key}`);
   };
-  const acknowledge: Wait = async (tag, evidence = []) => {
+  const acknowledge: Acknowledge = async (tag, evidence = []) => {
     let key = channels.keyOf(tag);
     for (let redirections = 0; ; redirections++) {
       try {
@@ -78,7 +78,7 @@ export function createAcknowledger(deps: Deps, connections: Connections, client:
     sender.close();
     channels.close();
   };
-  return Object.assign(acknowledge, { ready: ready.promise, check, close });
+  return { acknowledge, ready: ready.promise, check, close };
 }
 
 /** Returns the node to which a cluster's MOVED error redirects; undefined for other errors. */

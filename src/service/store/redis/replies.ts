@@ -68,7 +68,7 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
     case "reuse":
     case "two_holders": {
       const { subject, actor } = decodeSession(sid, bytes, RECORD);
-      return { ok: false, reason: outcome, subject, ...(actor && { actor: actor.subject }) };
+      return { ok: false, reason: outcome, subject, actor: actor?.subject };
     }
     case "device_proof_missing":
     case "device_required":
@@ -154,11 +154,10 @@ export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
 }
 
 /** Decodes the subject of a session, and that of its actor in a last line of its own, which is empty if there is none. */
-export function namesOf(bytes: Buffer): { readonly subject: string; readonly actor?: string } {
+export function namesOf(bytes: Buffer): { readonly subject: string; readonly actor: string | undefined } {
   const names = bytes.toString();
   const end = names.lastIndexOf("\n");
-  const actor = names.slice(end + 1);
-  return { subject: names.slice(0, end), ...(actor !== "" && { actor }) };
+  return { subject: names.slice(0, end), actor: names.slice(end + 1) || undefined };
 }
 
 const SESSION_ID_LENGTH = 23;

@@ -1,5 +1,6 @@
 import type { SessionId } from "../../session/model.ts";
 import { storeMs } from "../../session/time.ts";
+import { noticesOf, type SignalFilter } from "../../signals/model.ts";
 import type {
   Cursor,
   DeliveryCounts,
@@ -29,21 +30,27 @@ type Reader = { readonly cursor: Cursor; readonly counts: DeliveryCounts };
 export type RedisSignalLog = SignalLog & {
   /** Returns the readers of partitions, by subscription. @param subscription the only one to read; all if absent */
   readers(tags: readonly string[], subscription?: string): Promise<readonly ReadonlyMap<string, Reader>[]>;
-  /** Runs a script on each partition. Returns one text for each. */
-  eachPartition<V extends Verb>(verb: V, tags: readonly string[], args: ArgumentsOf<V>): Promise<readonly string[]>;
+  /** Changes the readers of partitions, all by default, that belong to a subscription. @param filter wants the notices that are logged */
+  changeReaders(
+    verb: "add" | "restart" | "remove",
+    subscription: string,
+    filter?: SignalFilter,
+    tags?: readonly string[],
+  ): Promise<unknown>;
 };
 
-export function createSignalLog(link: Pick<Link, "run" | "clustered">, retentionMs: number): RedisSignalLog {
-  const partitions = createPartitions(link);
-  const { eachPartition, readers } = partitions;
+type PartitionsLink = Pick<Link, "run" | "clustered">;
+
+export function createSignalLog(link: PartitionsLink, retentionMs: number): RedisSignalLog {
+  const readers: RedisSignalLog["readers"] = (tags, subscription) => readReaders(link, tags, subscription);
   const lease: SignalLog["lease"] = async (numbers, holder, ms) => {
-    const fences = await eachPartition("signal_lease", numbers.map(tagOfNumber), [holder, ms, retentionMs]);
+    const fences = await eachPartition(link, "signal_lease", numbers.map(tagOfNumber), [holder, ms, retentionMs]);
     const leases = numbers.map((partition, at) => ({ partition, holder, fence: Number(fences[at]) }));
     return leases.filter(({ fence }) => fence > 0);
   };
 
   return {
-    ...partitions,
+    readers,
     partitions: TAGS.length,
     partitionOf: ({ sid }) => NUMBER_OF.get(tagOfSession(sid)) ?? 0,
     lease,
@@ -56,7 +63,7 @@ export function createSignalLog(link: Pick<Link, "run" | "clustered">, retention
     },
 
     async ends() {
-      return (await eachPartition("signal_ends", TAGS, [])) as readonly Cursor[];
+      return (await eachPartition(link, "signal_ends", TAGS, [])) as readonly Cursor[];
     },
 
     async read(partition, after, limit) {
@@ -90,6 +97,11 @@ export function createSignalLog(link: Pick<Link, "run" | "clustered">, retention
       return found.map((of) => of.get(subscription)?.cursor ?? NO_CURSOR);
     },
 
+    changeReaders(verb, subscription, filter = {}, tags = TAGS) {
+      const notices = noticesOf(filter).map((notice) => ` ${notice}`);
+      return eachPartition(link, "signal_reader", tags, [verb, subscription, retentionMs, notices.join("")]);
+    },
+
     async pass(partition, subscription, from, to, { delivered, deadLetters }) {
       const { number, sid } = positionOf(to);
       const args = ["", from, subscription, number, sid, delivered, deadLetters] as const;
@@ -98,31 +110,35 @@ export function createSignalLog(link: Pick<Link, "run" | "clustered">, retention
   };
 }
 
-function createPartitions(link: Pick<Link, "run" | "clustered">): Pick<RedisSignalLog, "readers" | "eachPartition"> {
-  /** Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, it runs on each partition separately. */
-  const run = <V extends Verb>(
-    verb: V,
-    tags: readonly string[],
-    args: ArgumentsOf<V>,
-    atOnce = AT_ONCE[verb] ?? tags.length,
-  ) =>
-    Promise.all(
-      slicesOf(link, atOnce, tags).map(async (slice) => buffers(await link.run(verb, slice, args)).map(String)),
-    );
-  return {
-    async readers(tags, subscription = "") {
-      const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
-      const texts = await run("signal_cursors", tags, [subscription], atOnce);
-      // In a cluster, every second key belongs to no partition (link.ts), and so does every second map.
-      return texts.flatMap((slot) => parseReaders(slot).slice(0, link.clustered ? 1 : undefined));
-    },
+/** Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, it runs on each partition separately. */
+async function runOnPartitions<V extends Verb>(
+  link: PartitionsLink,
+  verb: V,
+  tags: readonly string[],
+  args: ArgumentsOf<V>,
+  atOnce = AT_ONCE[verb] ?? tags.length,
+): Promise<string[][]> {
+  const slices = slicesOf(link, atOnce, tags);
+  return Promise.all(slices.map(async (slice) => buffers(await link.run(verb, slice, args)).map(String)));
+}
 
-    async eachPartition(verb, tags, args) {
-      const replies = await run(verb, tags, args);
-      // In a cluster, each reply has a second text, for a key that belongs to no partition (link.ts).
-      return link.clustered ? replies.map(([own = ""]) => own) : replies.flat();
-    },
-  };
+/** Runs a script that returns one text for each partition. */
+async function eachPartition<V extends Verb>(
+  link: PartitionsLink,
+  verb: V,
+  tags: readonly string[],
+  args: ArgumentsOf<V>,
+): Promise<readonly string[]> {
+  const replies = await runOnPartitions(link, verb, tags, args);
+  // In a cluster, each reply has a second text, for a key that belongs to no partition (link.ts).
+  return link.clustered ? replies.map(([own = ""]) => own) : replies.flat();
+}
+
+async function readReaders(link: PartitionsLink, tags: readonly string[], subscription = "") {
+  const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
+  const replies = await runOnPartitions(link, "signal_cursors", tags, [subscription], atOnce);
+  // In a cluster, every second key belongs to no partition (link.ts), and so does every second map.
+  return replies.flatMap((texts) => parseReaders(texts).slice(0, link.clustered ? 1 : undefined));
 }
 
 async function readOldestWaiting(link: Pick<Link, "run">): Promise<ReadonlyMap<string, WaitingSignal>> {

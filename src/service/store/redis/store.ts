@@ -15,7 +15,7 @@ import { Link, type LinkOptions } from "./link.ts";
 import { createLists } from "./lists.ts";
 import { createLogReader } from "./log-reader.ts";
 import { channelOf } from "./permissions.ts";
-import { type Acknowledge, createAcknowledger } from "./replicas.ts";
+import { createReplicas, type Replicas } from "./replicas.ts";
 import { createSessionSteps } from "./session-steps.ts";
 import { createSignalLog } from "./signal-log.ts";
 import { subscribe } from "./subscription.ts";
@@ -33,10 +33,10 @@ export type RedisStoreOptions = LinkOptions & {
 export async function createRedisStore(options: RedisStoreOptions): Promise<StoreWithSignals> {
   const connections = createConnections(options.target, options.commandTimeoutMs, options.log);
   const link = new Link(options, connections.connect());
-  const acknowledge = createAcknowledger(options, connections, link.client);
-  const store = composeStore(options, connections, link, acknowledge);
+  const replicas = createReplicas(options, connections, link.client);
+  const store = composeStore(options, connections, link, replicas);
   try {
-    await link.start(acknowledge.ready);
+    await link.start(replicas.ready);
     return store;
   } catch (error) {
     await store.close();
@@ -48,8 +48,9 @@ function composeStore(
   options: RedisStoreOptions,
   connections: Connections,
   link: Link,
-  acknowledge: Acknowledge,
+  replicas: Replicas,
 ): StoreWithSignals {
+  const { acknowledge } = replicas;
   const { markerLifeMs, reuseIntervalMs, signalsRetentionMs = DEFAULT_RETENTION_MS } = options;
   const subscription = subscribe(link.client, connections, channelOf(options.target));
   const expiry = new Expiry(link, markerLifeMs);
@@ -70,15 +71,15 @@ function composeStore(
     onRevocation: subscription.add,
     ...createAttached(link, acknowledge, endings.endOwned),
     onAttachedEnd: subscription.addHandOver,
-    signals: { log, subscriptions: createSubscriptions(link, acknowledge, log, signalsRetentionMs) },
+    signals: { log, subscriptions: createSubscriptions(link, acknowledge, log) },
     ...link.time,
     async ping() {
       await link.ping();
-      acknowledge.check();
+      replicas.check();
     },
     async close() {
       subscription.close();
-      acknowledge.close();
+      replicas.close();
       link.close();
       connections.close();
     },

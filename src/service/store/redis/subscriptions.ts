@@ -1,10 +1,4 @@
-import {
-  MAX_SUBSCRIPTIONS,
-  noticesOf,
-  type SignalFilter,
-  type Subscription,
-  type SubscriptionState,
-} from "../../signals/model.ts";
+import { MAX_SUBSCRIPTIONS, noticesOf, type Subscription, type SubscriptionState } from "../../signals/model.ts";
 import type { DeliveryCounts, SubscriptionStore } from "../../signals/ports.ts";
 import { subscriptionOf } from "../signal-text.ts";
 import type { Link } from "./link.ts";
@@ -18,29 +12,17 @@ import type { RedisSignalLog } from "./signal-log.ts";
 const STATUS = "=";
 const NONE: DeliveryCounts = { delivered: 0, deadLetters: 0 };
 
-type ChangeReaders = (
-  verb: "add" | "restart" | "remove",
-  id: string,
-  filter?: SignalFilter,
-  tags?: readonly string[],
-) => Promise<unknown>;
-
 export function createSubscriptions(
   link: Pick<Link, "run">,
   acknowledge: Acknowledge,
   log: RedisSignalLog,
-  retentionMs: number,
 ): SubscriptionStore {
   const change = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> =>
     text(await link.run("subscription", [FIRST_TAG], [verb, id, ...args])) === "done";
-  const changed = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> => {
+  const changeDurably = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> => {
     const isDone = await change(verb, id, args);
     if (isDone) await acknowledge(FIRST_TAG, ["b"]);
     return isDone;
-  };
-  const changeReaders: ChangeReaders = (verb, id, filter = {}, tags = TAGS) => {
-    const notices = noticesOf(filter).map((notice) => ` ${notice}`);
-    return log.eachPartition("signal_reader", tags, [verb, id, retentionMs, notices.join("")]);
   };
   const get = async (id: string): Promise<Subscription | undefined> => {
     const [rows, readers] = await Promise.all([readRows(link, id), log.readers(TAGS, id)]);
@@ -56,7 +38,7 @@ export function createSubscriptions(
      */
     async create(id, definition, createdAt) {
       if (!(await change("create", id, [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS]))) return false;
-      await changeReaders("add", id, definition.filter);
+      await log.changeReaders("add", id, definition.filter);
       // The cursors are in all partitions, and those are on several nodes in a cluster. So the replicas of every node must have them.
       await Promise.all([acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => acknowledge(tag, ["f"]))]);
       return true;
@@ -72,51 +54,43 @@ export function createSubscriptions(
       return [...(await readRows(link)).values()].map((row) => row());
     },
 
-    repair: () => repair(link, log, changeReaders),
+    repair: () => repair(link, log),
 
-    define: createDefine(changeReaders, changed),
+    // Signals that the new definition wants beside endings are logged before it is written, and until the subscription is deleted: its
+    // filter leaves out those that it does not want any more.
+    async define(id, definition, before) {
+      if (noticesOf(definition.filter).length > 0) await log.changeReaders("add", id, definition.filter);
+      return changeDurably("define", id, [JSON.stringify(definition), JSON.stringify(before)]);
+    },
+
     setState: (id, state, before) =>
-      changed("state", id, [...stateTexts(state), ...(before === undefined ? ["", ""] : stateTexts(before))]),
-    recordAttempt: (id, failure) => changed("attempt", id, [failure?.error ?? "", failure?.at ?? ""]),
+      changeDurably("state", id, [...stateTexts(state), ...(before === undefined ? ["", ""] : stateTexts(before))]),
+    recordAttempt: (id, failure) => changeDurably("attempt", id, [failure?.error ?? "", failure?.at ?? ""]),
 
     async restart(id) {
       if ((await get(id)) === undefined) return false;
-      await changeReaders("restart", id);
+      await log.changeReaders("restart", id);
       return true;
     },
 
     async delete(id) {
       const isDeleted = await change("delete", id, []);
-      await changeReaders("remove", id);
+      await log.changeReaders("remove", id);
       return isDeleted;
     },
   };
 }
 
-/**
- * Returns a function that replaces a definition. Signals that it wants beside endings are logged before it is written, and until the subscription
- * is deleted: its filter leaves out those that it does not want any more.
- */
-function createDefine(
-  changeReaders: ChangeReaders,
-  changed: (verb: string, id: string, args: readonly Argument[]) => Promise<boolean>,
-): SubscriptionStore["define"] {
-  return async (id, definition, before) => {
-    if (noticesOf(definition.filter).length > 0) await changeReaders("add", id, definition.filter);
-    return changed("define", id, [JSON.stringify(definition), JSON.stringify(before)]);
-  };
-}
-
-async function repair(link: Pick<Link, "run">, log: RedisSignalLog, changeReaders: ChangeReaders): Promise<void> {
+async function repair(link: Pick<Link, "run">, log: RedisSignalLog): Promise<void> {
   // A definition is written before its cursors. So the cursors are read first: in the other order, a subscription that is created in
   // between would have cursors and no definition, and would be taken for a deleted one.
   const readers = await log.readers(TAGS);
   const rows = await readRows(link);
   const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));
-  for (const id of deleted) await changeReaders("remove", id);
+  for (const id of deleted) await log.changeReaders("remove", id);
   for (const [id, row] of rows) {
     const missing = TAGS.filter((_, partition) => readers[partition]?.has(id) === false);
-    if (missing.length > 0) await changeReaders("add", id, row().filter, missing);
+    if (missing.length > 0) await log.changeReaders("add", id, row().filter, missing);
   }
 }
 

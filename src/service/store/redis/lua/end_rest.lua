@@ -3,8 +3,8 @@
 -- them to the revocation log.
 -- KEYS  1 partition
 -- ARGV  1 the id of the logout, or '' for any that is under way, 2 how long ended sessions stay marked, ms
--- Returns 'more' or 'done', how many sessions this logout has ended so far, and the ids of those that this run has ended, each followed by its actor (`close`); 'none' if there
--- is no such logout.
+-- Returns 'more' or 'done', how many sessions this logout has ended so far, and the ids of those that this run has ended, each followed by
+-- its actor (`close`); 'none' if there is no such logout.
 local AT_ONCE = 64 -- the number of sessions that one run ends, in about 1 ms
 local partition, id = KEYS[1], ARGV[1]
 local horizons = redis.call('GET', partition .. 'h') or ''

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Ends the expired sessions in a part of the order of creation. One step removes them from the order and logs them, so each of them ends
 -- once. Their records stay until Redis drops them, so the reason for refusing a refresh stays the same, but without the data of the user:
--- nothing finds them any more, so ForgetSubject could not remove it. A session that has ended in a
--- logout of everyone stays until its signal has been appended, because the signal contains data of the record.
+-- nothing finds them any more, so ForgetSubject could not remove it. A session that has ended in a logout of everyone stays until its
+-- signal has been appended, because the signal contains data of the record.
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
@@ -17,9 +17,7 @@ local instance,
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition = KEYS[1]
 lease, marker_life = tonumber(lease), tonumber(marker_life)
-for command in string.gmatch('SET PEXPIREAT PEXPIRETIME ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE', '%u+') do
-  if not may(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end
-end
+require_commands(partition, 'SET PEXPIREAT PEXPIRETIME ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE')
 
 local owner, held = string.match(redis.call('GET', partition .. 'y') or '', '^(%S+) (%d+)$')
 local left = owner and tonumber(held) - now or 0
@@ -42,7 +40,7 @@ local ended_all, states, ends = ended_until(partition), redis.call('MGET', parti
 local horizons, unsignalled, switch, attached = unpack(states)
 local _, _, complete = event_functions()
 
-local function look(entry, record)
+local function examine(entry, record)
   local sid, created = string.sub(entry, -ID), struct.unpack('>I6', entry)
   local expiry = record and expiries(record) or 0
   if now < expiry then
@@ -84,7 +82,7 @@ for _, chunk in ipairs(chunks) do
     keys[#keys + 1] = partition .. 's' .. string.sub(entries[#entries], -ID)
   end
   local records = redis.call('MGET', unpack(keys))
-  for k, entry in ipairs(entries) do look(entry, records[k]) end
+  for k, entry in ipairs(entries) do examine(entry, records[k]) end
 end
 
 if #gone > 0 then
