@@ -1,15 +1,15 @@
 /**
  * Returns a function that continues logouts of many sessions that made no progress since its last call: the process that began them may have
- * died. It takes the logouts that are under way, as texts that change with their progress.
+ * died. It takes how far those are that are under way, by what `finish` takes.
  */
 export function createResumption(
-  finish: (underWay: string) => Promise<unknown>,
-): (underWay: readonly string[]) => void {
-  let before: ReadonlySet<string> = new Set();
+  finish: (name: string) => Promise<unknown>,
+): (underWay: ReadonlyMap<string, string>) => void {
+  let before: ReadonlyMap<string, string> = new Map();
   return (underWay) => {
-    const stalled = underWay.filter((each) => before.has(each));
-    before = new Set(underWay);
+    const stalled = [...underWay].filter(([name, progress]) => before.get(name) === progress);
+    before = underWay;
     // If this fails, the next call finds the logout again.
-    for (const each of stalled) finish(each).catch(() => {});
+    for (const [name] of stalled) finish(name).catch(() => {});
   };
 }

@@ -83,7 +83,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
 
   const parts = { ...transactions, ...writes, sql, sessions, log, due, signals, end, claims: createClaims(db) };
   const { read, write, alone } = parts;
-  const resume = createResumption((end) => finishEnd(parts, end.slice(0, end.indexOf(" "))));
+  const resume = createResumption((id) => finishEnd(parts, id));
   return {
     ...createEvents(parts),
     ...createLists(parts),
@@ -100,7 +100,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
 
     async revocations(cursor) {
       const batch = read(log.readAfter(cursor));
-      resume(sql.endsUnderWay.all().map(({ id, count }) => `${id} ${count}`));
+      resume(new Map(sql.endsUnderWay.all().map(({ id, count }) => [String(id), String(count)])));
       return batch;
     },
     onRevocation: (wake) => wakers.add(wake),

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { isStaleMark, type Revocation } from "../../session/model.ts";
+import { isStaleMark, type LogEntry, type Revocation } from "../../session/model.ts";
 import { InvalidCursor, type SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { createResumption } from "../resumption.ts";
 import type { Link } from "./link.ts";
-import { isEndings, parseEntries, pieceOf, revokedUntilOf, tagOfEndings } from "./log-entry.ts";
+import { parseEntries } from "./log-entry.ts";
 import { slicesOf } from "./partitions.ts";
 import { buffers, text } from "./replies.ts";
 
@@ -37,49 +37,78 @@ export function createLogReader(
   /** The last reading of the log: its cursor, the positions that the cursor stands for, and the time at which the reading began. */
   let last = { cursor: "", positions: new Map() as Positions, startedAt: 0 };
   let readings = 0;
-  const resume = createResumption((ending) => finish(tagOfEndings(ending)));
+  const resume = createResumption(finish);
 
   return async (cursor) => {
     if (cursor !== undefined) requireCursor(cursor);
     const startedAt = performance.now();
     const isNext = cursor !== undefined && cursor === last.cursor;
     const positions = new Map(isNext ? last.positions : []);
-    const replies: string[][] = [];
+    const pieces: Piece[] = [];
     if (isNext && startedAt - last.startedAt < RECENT_MS) {
       const slots = slicesOf(link);
-      await Promise.all(slots.map((tags) => readEntries(link, tags, positions, replies)));
+      await Promise.all(slots.map((tags) => readPieces(link, tags, positions, pieces)));
     } else {
       // The log may have many entries, so the partitions are read one after the other.
       const slices = slicesOf(link, PARTITIONS_PER_READ);
-      for (const tags of slices) await readEntries(link, tags, positions, replies);
+      for (const tags of slices) await readPieces(link, tags, positions, pieces);
     }
-    resume(replies.flatMap((texts) => texts.filter(isEndings)));
-    const now = storeMs(Math.min(...replies.map(([time]) => Number(time))));
-    const found = replies.flatMap(([, ...entries]) => parseEntries(entries));
+    resume(new Map(pieces.flatMap(({ endings }) => [...endings])));
+    const found = pieces.flatMap(({ entries }) => entries);
     const staleMarks = found.filter(isStaleMark);
     const revocations = found.filter((entry): entry is Revocation => !isStaleMark(entry));
     revocations.sort((a, b) => a.revokedAt - b.revokedAt);
-    const revokedUntil = storeMs(Math.max(...replies.map(revokedUntilOf)));
+    const revokedUntil = storeMs(Math.max(...pieces.map((piece) => piece.revokedUntil)));
+    const now = storeMs(Math.min(...pieces.map((piece) => piece.now)));
     last = { cursor: `r.${id}.${++readings}`, positions, startedAt };
     return { revocations, staleMarks, revokedUntil, cursor: last.cursor, now };
   };
 }
 
-/** Appends to `replies` what was logged after the positions, and moves these. Several short scripts run, so that none delays others. */
-async function readEntries(
+/** Appends to `pieces` what was logged after the positions, and moves these. Several short scripts run, so that none delays others. */
+async function readPieces(
   link: Pick<Link, "run">,
   tags: readonly string[],
   positions: Map<string, string>,
-  replies: string[][],
+  pieces: Piece[],
 ): Promise<void> {
   for (let left = tags; left.length > 0; ) {
     const args = [ENTRIES_PER_READ, ...left.map((tag) => positions.get(tag) ?? "")];
-    const texts = buffers(await link.run("revocations", left, args)).map((bytes) => text(bytes));
-    replies.push(texts);
-    const { lastEntries, rest } = pieceOf(texts);
-    for (const [tag, entry] of lastEntries) positions.set(tag, entry);
-    left = rest === undefined ? [] : left.slice(left.indexOf(rest));
+    const piece = parsePiece(buffers(await link.run("revocations", left, args)).map(text));
+    pieces.push(piece);
+    for (const [tag, entry] of piece.positions) positions.set(tag, entry);
+    left = piece.rest === undefined ? [] : left.slice(left.indexOf(piece.rest));
   }
+}
+
+/** What one run of lua/revocations.lua has returned. */
+type Piece = {
+  readonly now: number;
+  readonly entries: readonly LogEntry[];
+  /** The time of creation up to which a logout of everyone has ended all sessions; 0 if there is none. */
+  readonly revokedUntil: number;
+  /** How far the logouts of many sessions are that are under way, by partition. */
+  readonly endings: ReadonlyMap<string, string>;
+  /** For each partition with new entries, the entry after which the next reading begins. */
+  readonly positions: Positions;
+  /** The partition with which the next run must begin; undefined if all was read. */
+  readonly rest: string | undefined;
+};
+
+function parsePiece([now, ...texts]: readonly string[]): Piece {
+  const [endings, positions] = [new Map<string, string>(), new Map<string, string>()];
+  let revokedUntil = 0;
+  let tag = "";
+  let rest: string | undefined;
+  for (const text of texts) {
+    const [kind, name = "", progress = ""] = text.split(" ");
+    if (kind === "ending") endings.set(name, progress);
+    else if (kind === "rest") rest = name;
+    else if (kind === "log") tag = name;
+    else if (tag !== "") positions.set(tag, kind === "next" ? text.slice("next ".length) : text);
+    if (kind === "*") revokedUntil = Math.max(revokedUntil, Number(name));
+  }
+  return { now: Number(now), entries: parseEntries(texts), revokedUntil, endings, positions, rest };
 }
 
 function requireCursor(cursor: string): void {
