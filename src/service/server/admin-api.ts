@@ -47,7 +47,7 @@ type Deps = ApiDeps &
   SessionAdminServiceDeps & {
     readonly access: AdminAccess;
     readonly failureLimit: RateLimit;
-    readonly signIns: SignInRecords;
+    readonly consoleSignIns: SignInRecords;
     /** Undefined if operators sign in to the console with admin tokens. */
     readonly operators: Operators | undefined;
     /** Undefined if SIGNALS is off. */
@@ -116,7 +116,7 @@ function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | un
 }
 
 function consoleDeps(config: Config, deps: Deps, passes: Passes): ConsoleDeps {
-  const { operators, audit, log, failureLimit, ring, metrics, feed, ready, telemetry } = deps;
+  const { operators, audit, log, failureLimit, ring, metrics, feed, ready, telemetry, consoleSignIns } = deps;
   const times = { ...config, pickUpMs: PICK_UP_MS };
   const trust = proxyTrust(config.trustProxy);
   const keys = () => ring.current.states.map((key) => ({ ...key, next: nextStep(key.kind, key, times) }));
@@ -126,7 +126,7 @@ function consoleDeps(config: Config, deps: Deps, passes: Passes): ConsoleDeps {
     audit,
     log,
     failureLimit,
-    signIns: deps.signIns,
+    consoleSignIns,
     live: () => liveData({ metrics, feed, ringLost: ring.isLost, keys, ready }),
     sourceOf: (request) => new NodeRequestSource(request, trust, telemetry?.traceId),
   };

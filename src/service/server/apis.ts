@@ -16,7 +16,7 @@ import type { Metrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/reports.ts";
 import type { Telemetry } from "../observability/telemetry/start.ts";
 import type { SignInRecords } from "../pages/console/sign-ins.ts";
-import type { SignInDeps } from "../pages/reference/sign-in.ts";
+import type { DocsSignInDeps } from "../pages/reference/sign-in.ts";
 import type { AdminAccess } from "../session/admin/access.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
@@ -36,7 +36,7 @@ import { adminHandler } from "./admin-api.ts";
 import { mayOfferSignIn } from "./announce.ts";
 import { createDeviceBinding, createDpop } from "./device-parts.ts";
 import { openMigration } from "./open-migration.ts";
-import { type LoadedOperators, type LoadedSignIn, openOperators, openSignIn } from "./open-sign-in.ts";
+import { type LoadedOperators, type LoadedProviderSignIn, openOperators, openProviderSignIn } from "./open-sign-in.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 
@@ -52,7 +52,7 @@ type Deps = {
   readonly access: AdminAccess;
   readonly policies: SessionPoliciesFile;
   /** Undefined if nobody signs in by a provider. */
-  readonly signIn: LoadedSignIn | undefined;
+  readonly providerSignIn: LoadedProviderSignIn | undefined;
   /** Undefined if operators sign in to the console with admin tokens. */
   readonly operators: LoadedOperators | undefined;
   readonly store: SessionStore;
@@ -61,7 +61,7 @@ type Deps = {
   readonly telemetry: Telemetry | undefined;
   /** Undefined if SIGNALS is off. */
   readonly signals: PollerDeps | undefined;
-  readonly signIns: SignInRecords;
+  readonly consoleSignIns: SignInRecords;
   readonly feed: Pick<RevocationFeed, "watch" | "state">;
   readonly issuer: string;
 };
@@ -84,7 +84,7 @@ export function createApis(deps: Deps): Apis {
   const { config, ring, access, policies, feed, issuer, overload } = deps;
   const draining = new AbortController();
   const stopping = new AbortController();
-  const signInKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
+  const docsKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
   const [audience = issuer, ...others] = config.audiences ?? [];
   const streams = streamPlaceOf(deps);
   const common = { ...shared(deps), draining: draining.signal, stopping: stopping.signal };
@@ -102,7 +102,7 @@ export function createApis(deps: Deps): Apis {
     limitPolicies: () => policies.current.limits,
   };
   return {
-    docsKey: signInKey,
+    docsKey,
     publicHandler: publicHandler(config, {
       ...common,
       issuer,
@@ -118,17 +118,19 @@ export function createApis(deps: Deps): Apis {
         issuer,
         entropy: deps.entropy,
       }),
-      signInRoute: deps.signIn && openSignIn(config, { ...common, ...creation, ring, issuer }, deps.signIn),
-      signIn:
-        signInKey === undefined
+      providerRoute:
+        deps.providerSignIn &&
+        openProviderSignIn(config, { ...common, ...creation, ring, issuer }, deps.providerSignIn),
+      docsSignIn:
+        docsKey === undefined
           ? undefined
-          : { key: signInKey, isLoopback, createSession: sessionsForVisitors(deps, common) },
+          : { key: docsKey, isLoopback, createSession: sessionsForVisitors(deps, common) },
     }),
     adminHandler: adminHandler(config, {
       ...common,
       ...creation,
       access,
-      signIns: deps.signIns,
+      consoleSignIns: deps.consoleSignIns,
       operators: deps.operators && openOperators(ring, deps.log, deps.operators),
       signals: deps.signals,
       subjectSignals: deps.signals && createSubjectSignals({ ...deps.signals, clock: steadyClock }),
@@ -189,7 +191,7 @@ function shared(deps: Deps) {
 function sessionsForVisitors(
   { config, issuer, policies }: Deps,
   common: ReturnType<typeof shared>,
-): SignInDeps["createSession"] {
+): DocsSignInDeps["createSession"] {
   const { maxSessionsPerSubject, sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
   return async ({ subject, userAgent, address }) => {
     const client = { userAgent, ipAddress: address() ?? "", displayName: "API reference" };

@@ -19,7 +19,7 @@ type FollowedFiles = {
   readonly eventKeys: EventKeyFile | undefined;
   readonly policies: SessionPoliciesFile;
   /** Undefined if nobody signs in by a provider. */
-  readonly signIn: { readonly providers: ProvidersFile } | undefined;
+  readonly providerSignIn: { readonly providers: ProvidersFile } | undefined;
   /** Undefined if operators sign in to the console with admin tokens. */
   readonly operators: { readonly provider: ConsoleProviderFile } | undefined;
 };
@@ -31,7 +31,7 @@ type Event = { readonly event: string; readonly [field: string]: unknown };
  * admin credential is withdrawn. @returns a function that stops following
  */
 export function followFiles(
-  { ring, access, eventKeys, policies, signIn, operators }: FollowedFiles,
+  { ring, access, eventKeys, policies, providerSignIn, operators }: FollowedFiles,
   feed: Pick<RevocationFeed, "wakeWatchers">,
   log: Logger,
 ): () => void {
@@ -67,7 +67,7 @@ export function followFiles(
       onChange: () => report({ event: "session_policies_changed" }),
       onRefusal: reportFault({ event: "session_policies_refused" }, "SESSION_POLICIES_FILE"),
     }),
-    signIn?.providers.watch({
+    providerSignIn?.providers.watch({
       onChange: onProviders,
       onRefusal: reportFault(refusedProviders, "SIGN_IN_PROVIDERS_FILE"),
     }),

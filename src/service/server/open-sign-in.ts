@@ -34,10 +34,10 @@ import { refusing } from "./secrets.ts";
 
 type SignInModule = typeof import("../sign-in/sign-in.ts");
 
-export type LoadedSignIn = SignInModule & { readonly providers: ProvidersFile };
+export type LoadedProviderSignIn = SignInModule & { readonly providers: ProvidersFile };
 
 /** Loads the modules of sign-in, and its providers; undefined if none is configured. @throws StartError */
-export async function loadSignIn(config: Config): Promise<LoadedSignIn | undefined> {
+export async function loadProviderSignIn(config: Config): Promise<LoadedProviderSignIn | undefined> {
   const { signInProvidersFile: path, signInProvider: provider } = config;
   if (path === undefined && provider === undefined) return undefined;
   const providers =
@@ -82,7 +82,11 @@ type Deps = Parameters<typeof create>[0] &
     readonly onUnavailable: (error: Error) => void;
   };
 
-export function openSignIn(config: Config, deps: Deps, { createSignIn, providers }: LoadedSignIn): Route {
+export function openProviderSignIn(
+  config: Config,
+  deps: Deps,
+  { createSignIn, providers }: LoadedProviderSignIn,
+): Route {
   const { allowedOrigins, allowSameSite, signInOrigin, signInStyle } = config;
   const isAllowed = matchOrigins(allowedOrigins);
   const trust = proxyTrust(config.trustProxy);

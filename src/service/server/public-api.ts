@@ -23,7 +23,7 @@ import { sessionService } from "../api/public/session-service.ts";
 import { withSmallMessages } from "../api/router.ts";
 import type { Config } from "../config/config.ts";
 import { referencePages } from "../pages/reference/pages.ts";
-import { type SignInDeps, signInRoute } from "../pages/reference/sign-in.ts";
+import { type DocsSignInDeps, docsSignInRoute } from "../pages/reference/sign-in.ts";
 import { metadataPaths, type StreamPlace, transmitterMetadata } from "../signals/streams/configuration.ts";
 import { type ApiDeps, apiHandler } from "./api-handler.ts";
 import { errorResponder } from "./error-responder.ts";
@@ -32,9 +32,9 @@ import { type OfferedService, offer } from "./offered-service.ts";
 type Deps = ApiDeps &
   OAuthServiceDeps & {
     /** Undefined if the reference page offers no sign-in. */
-    readonly signIn?: SignInDeps | undefined;
+    readonly docsSignIn?: DocsSignInDeps | undefined;
     /** Undefined if nobody signs in by a provider. */
-    readonly signInRoute?: Route | undefined;
+    readonly providerRoute?: Route | undefined;
     /** Undefined if no sessions of another system are migrated. */
     readonly migration?: Migration | undefined;
     /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
@@ -50,10 +50,10 @@ const PERMISSIONS: Permissions = {
 
 export function publicHandler(config: Config, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
-  const { signIn, signInRoute: atProvider } = deps;
+  const { docsSignIn, providerRoute } = deps;
   const routes = [
-    ...(signIn === undefined ? [] : [signInRoute(signIn)]),
-    ...(atProvider === undefined ? [] : [atProvider]),
+    ...(docsSignIn === undefined ? [] : [docsSignInRoute(docsSignIn)]),
+    ...(providerRoute === undefined ? [] : [providerRoute]),
   ];
   // With SameSite=None, allowed origins are expected to call from other sites.
   const isAllowed = matchOrigins(allowedOrigins);
@@ -67,7 +67,7 @@ export function publicHandler(config: Config, deps: Deps): Handler {
     reflection: config.reflection,
     gates: [refuseCrossSite, requireCredential(deps, reportRefusal)],
     pages: [
-      ...referencePages({ api: "public", page: config.docs, signIn: signIn !== undefined }),
+      ...referencePages({ api: "public", page: config.docs, signIn: docsSignIn !== undefined }),
       ...transmitterPages(config, deps.streams),
       // Clients look for the metadata at several paths.
       ...(config.oauthEndpoints ? metadataAliases(deps.issuer).map((path) => [path, METADATA_PATH] as const) : []),

@@ -15,7 +15,7 @@ import { openEventRecorder, openExpiry } from "./event-recorder.ts";
 import { followFiles } from "./follow-files.ts";
 import { openFeed, openSignals } from "./open-feed.ts";
 import { type Listeners, openListeners } from "./open-listeners.ts";
-import { loadOperators, loadSignIn } from "./open-sign-in.ts";
+import { loadOperators, loadProviderSignIn } from "./open-sign-in.ts";
 import { loadStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
 import { openAdminAccess, openEventKeys, openKeyRing, openSessionPolicies, prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
@@ -46,7 +46,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const eventKeys = await openEventKeys(config);
   const access = await openAdminAccess(config);
   const policies = await openSessionPolicies(config);
-  const [signIn, operators] = [await loadSignIn(config), await loadOperators(config)];
+  const [providerSignIn, operators] = [await loadProviderSignIn(config), await loadOperators(config)];
   const entropy = systemEntropy();
 
   // The modules that requests need are loaded before anything is measured or served, because loading them blocks the event loop.
@@ -67,17 +67,28 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
-  const stopFollowing = followFiles({ ring, access, eventKeys, policies, signIn, operators }, feed, log);
+  const stopFollowing = followFiles({ ring, access, eventKeys, policies, providerSignIn, operators }, feed, log);
   const advice = new CookieAdvice({ ...config.cookie, path: cookiePath(config.cookie) }, log);
   const audit = createAudit(log, metrics, advice, (place) => store.shiftMs(place));
   const events = openEventRecorder(config, opened.store, log, audit, entropy);
   const expiry = openExpiry(opened.store, events.audit, log);
 
-  const shared = { config, log, entropy, ring, eventKeys, policies, signIn, operators, issuer, audit: events.audit };
+  const shared = {
+    config,
+    log,
+    entropy,
+    ring,
+    eventKeys,
+    policies,
+    providerSignIn,
+    operators,
+    issuer,
+    audit: events.audit,
+  };
   const signals = openSignals(opened.store, metrics, shared);
   // Workers share the records of sign-ins, because the next request of a browser may reach another worker.
-  const signIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);
-  const parts = { ...shared, access, store, overload, feed, telemetry, signIns, signals: signals?.management };
+  const consoleSignIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);
+  const parts = { ...shared, access, store, overload, feed, telemetry, consoleSignIns, signals: signals?.management };
   const apis = createApis({ ...parts, metrics: ofAll(metrics), storeKind: opened.kind });
   exposeState(metrics, { listeners, feed, ring, opened });
   listeners.public.serve(apis.publicHandler);

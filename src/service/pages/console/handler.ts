@@ -59,7 +59,7 @@ export type ConsoleDeps = FailureDeps & {
   readonly operators: Operators | undefined;
   readonly log: { readonly info: Log; readonly error: Log };
   readonly sourceOf: (request: Request) => NodeRequestSource;
-  readonly signIns: SignInRecords;
+  readonly consoleSignIns: SignInRecords;
   /** Returns what the live page shows (live.ts). */
   readonly live: () => Promise<unknown>;
 };
@@ -76,7 +76,7 @@ type Exchange = {
 /** Serves the paths below `/console`. The calls of a signed-in page go to `rpc`. */
 export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
   const secret = () => randomBytes(32).toString("base64url");
-  const signIns = createSignIns({ adminOf: adminBy(deps), records: deps.signIns, secret });
+  const signIns = createSignIns({ adminOf: adminBy(deps), records: deps.consoleSignIns, secret });
   const files = consoleFiles();
   const serve = (request: Request, response: Response) => {
     const path = pathOf(request);

@@ -16,7 +16,7 @@ type Visitor = {
   readonly address: () => string | undefined;
 };
 
-export type SignInDeps = {
+export type DocsSignInDeps = {
   /** The key that the service prints at its start. */
   readonly key: string;
   /** Whether a host name or an address is this machine. */
@@ -27,14 +27,14 @@ export type SignInDeps = {
   ) => Promise<{ readonly accessToken: string; readonly cookies: string[] } | undefined>;
 };
 
-export function signInRoute(deps: SignInDeps): Route {
+export function docsSignInRoute(deps: DocsSignInDeps): Route {
   const serve = (request: Request, response: Response) => {
     signIn(deps, request, response).catch(() => response.destroy());
   };
   return ({ url, method }) => (url === PATH && method === "POST" ? serve : undefined);
 }
 
-async function signIn(deps: SignInDeps, request: Request, response: Response): Promise<void> {
+async function signIn(deps: DocsSignInDeps, request: Request, response: Response): Promise<void> {
   if (!isAllowed(deps, request)) return sendJson(response, 403, {});
   const subject = subjectIn((await readBody(request, MAX_BODY_BYTES)) ?? "");
   if (subject === undefined) return sendJson(response, 400, {});
@@ -46,7 +46,7 @@ async function signIn(deps: SignInDeps, request: Request, response: Response): P
 }
 
 /** Checks that a page on this machine has sent the key without a proxy, and that the host is no foreign name (DNS rebinding). */
-function isAllowed({ key, isLoopback }: SignInDeps, { headers, socket }: Request): boolean {
+function isAllowed({ key, isLoopback }: DocsSignInDeps, { headers, socket }: Request): boolean {
   const given = Buffer.from(String(headers["x-docs-key"] ?? ""));
   const expected = Buffer.from(key);
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;
