@@ -3,7 +3,10 @@ import { createWakers, type Wakers } from "../wakers.ts";
 import { type Client, type Connections, disconnect } from "./connection.ts";
 import { parseEntries } from "./log-entry.ts";
 
-/** What lua/sessions.lua publishes when a session has ended with which others have to end. It is no entry of the log. */
+/**
+ * lua/sessions.lua publishes this when a session has ended and sessions that are attached to it have to end as well. It is not an entry of
+ * the log.
+ */
 const HAND_OVER = "^";
 
 /**
