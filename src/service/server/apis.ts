@@ -10,14 +10,12 @@ import { refreshCookie } from "../api/public/cookie.ts";
 import { cutLastSeen, wholeLastSeen } from "../api/public/last-seen.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
-import type { SessionPoliciesFile } from "../config/session-policies.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/reports.ts";
 import type { Telemetry } from "../observability/telemetry/start.ts";
 import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import type { DocsSignInDeps } from "../pages/reference/sign-in.ts";
-import type { AdminAccess } from "../session/admin/access.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
 import type { Audit } from "../session/audit.ts";
@@ -28,33 +26,24 @@ import { createSubjectSignals } from "../signals/of-subject.ts";
 import type { StreamPlace } from "../signals/streams/configuration.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
 import { createAccessTokens } from "../tokens/access-token.ts";
-import type { EventKeyFile } from "../tokens/event-keys.ts";
-import type { KeyRing } from "../tokens/key-ring.ts";
 import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
 import { mayOfferSignIn } from "./announce.ts";
 import { createDeviceBinding, createDpop } from "./device-parts.ts";
+import type { FollowedFiles } from "./follow-files.ts";
 import { openMigration } from "./open-migration.ts";
-import { type LoadedOperators, type LoadedProviderSignIn, openOperators, openProviderSignIn } from "./open-sign-in.ts";
+import { openOperators, openProviderSignIn } from "./open-sign-in.ts";
 import type { OpenedStore } from "./open-store.ts";
 import { publicHandler } from "./public-api.ts";
 
 type Deps = {
   readonly config: Config;
+  readonly files: FollowedFiles;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly audit: Audit;
   readonly entropy: Entropy;
-  readonly ring: KeyRing;
-  /** Undefined if the key ring signs security event tokens. */
-  readonly eventKeys: EventKeyFile | undefined;
-  readonly access: AdminAccess;
-  readonly policies: SessionPoliciesFile;
-  /** Undefined if nobody signs in by a provider. */
-  readonly providerSignIn: LoadedProviderSignIn | undefined;
-  /** Undefined if operators sign in to the console with admin tokens. */
-  readonly operators: LoadedOperators | undefined;
   readonly store: SessionStore;
   readonly overload: OverloadControl;
   readonly storeKind: OpenedStore["kind"];
@@ -81,7 +70,8 @@ type Apis = {
 const LAST_SEEN = { off: undefined, truncated: cutLastSeen, full: wholeLastSeen } as const;
 
 export function createApis(deps: Deps): Apis {
-  const { config, ring, access, policies, feed, issuer, overload } = deps;
+  const { config, files, feed, issuer, overload } = deps;
+  const { ring, access, policies, providerSignIn, operators } = files;
   const draining = new AbortController();
   const stopping = new AbortController();
   const docsKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
@@ -119,8 +109,7 @@ export function createApis(deps: Deps): Apis {
         entropy: deps.entropy,
       }),
       providerRoute:
-        deps.providerSignIn &&
-        openProviderSignIn(config, { ...common, ...creation, ring, issuer }, deps.providerSignIn),
+        providerSignIn && openProviderSignIn(config, { ...common, ...creation, ring, issuer }, providerSignIn),
       docsSignIn:
         docsKey === undefined
           ? undefined
@@ -131,7 +120,7 @@ export function createApis(deps: Deps): Apis {
       ...creation,
       access,
       consoleSignIns: deps.consoleSignIns,
-      operators: deps.operators && openOperators(ring, deps.log, deps.operators),
+      operators: operators && openOperators(ring, deps.log, operators),
       signals: deps.signals,
       subjectSignals: deps.signals && createSubjectSignals({ ...deps.signals, clock: steadyClock }),
       streams,
@@ -149,19 +138,20 @@ export function createApis(deps: Deps): Apis {
 }
 
 /** Undefined if there are no streams of the Shared Signals Framework (SSF). */
-function streamPlaceOf({ config, signals, issuer, eventKeys }: Deps): StreamPlace | undefined {
+function streamPlaceOf({ config, signals, issuer, files }: Deps): StreamPlace | undefined {
   return signals === undefined || config.signalsUrl === undefined
     ? undefined
     : {
         issuer,
         url: config.signalsUrl,
         verificationIntervalMs: config.signalsVerificationIntervalMs,
-        forInterop: eventKeys !== undefined,
+        forInterop: files.eventKeys !== undefined,
       };
 }
 
 function shared(deps: Deps) {
-  const { config, log, metrics, audit, entropy, ring, eventKeys, store, storeKind, overload, issuer, telemetry } = deps;
+  const { config, log, metrics, audit, entropy, store, storeKind, overload, issuer, telemetry } = deps;
+  const { ring, eventKeys } = deps.files;
   const publishedKeys = () => [...ring.current.jwks.keys, ...(eventKeys?.current.jwks ?? [])];
   return {
     log,
@@ -189,7 +179,7 @@ function shared(deps: Deps) {
 
 /** Returns a function that creates sessions for visitors who sign in on the reference page. */
 function sessionsForVisitors(
-  { config, issuer, policies }: Deps,
+  { config, issuer, files }: Deps,
   common: ReturnType<typeof shared>,
 ): DocsSignInDeps["createSession"] {
   const { maxSessionsPerSubject, sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
@@ -197,7 +187,7 @@ function sessionsForVisitors(
     const client = { userAgent, ipAddress: address() ?? "", displayName: "API reference" };
     const times = { idleTimeoutMs, absoluteLifetimeMs };
     const wanted = { subject, clientId: issuer, audience: issuer, claims: "{}", client, ...times };
-    const limit = limitOf(policies.current.limits, wanted);
+    const limit = limitOf(files.policies.current.limits, wanted);
     const requester = { address, adminName: "docs" };
     const created = await create({ ...common, maxSessionsPerSubject }, wanted, requester, undefined, limit);
     if (!created.ok) return undefined;

@@ -1,6 +1,10 @@
 import { steadyClock } from "../../platform/clock/turns.ts";
 import type { Config } from "../config/config.ts";
+import { cookiePath } from "../config/cookie.ts";
+import { createAudit } from "../observability/audit.ts";
+import { CookieAdvice } from "../observability/cookie-advice.ts";
 import type { Logger } from "../observability/logger.ts";
+import type { Metrics } from "../observability/metrics.ts";
 import type { Audit } from "../session/audit.ts";
 import { createAttachedEndings } from "../session/endings/attached.ts";
 import { createExpiry } from "../session/endings/expiry.ts";
@@ -20,16 +24,26 @@ function steady(): number {
   return steadyClock();
 }
 
+type RecorderDeps = {
+  readonly store: SessionStore;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly entropy: Pick<Entropy, "text">;
+};
+
+/** Returns the audit of sessions: its lines are logged and counted, and kept as the events of their sessions. */
 export function openEventRecorder(
-  { eventRetentionMs, redisCommandTimeoutMs }: Pick<Config, "eventRetentionMs" | "redisCommandTimeoutMs">,
-  store: SessionStore,
-  log: Logger,
-  lines: Audit,
-  entropy: Pick<Entropy, "text">,
+  {
+    cookie,
+    eventRetentionMs,
+    redisCommandTimeoutMs,
+  }: Pick<Config, "cookie" | "eventRetentionMs" | "redisCommandTimeoutMs">,
+  { store, log, metrics, entropy }: RecorderDeps,
 ): EventRecorder {
+  const advice = new CookieAdvice({ ...cookie, path: cookiePath(cookie) }, log);
   return new EventRecorder({
     log: store,
-    lines,
+    lines: createAudit(log, metrics, advice, (place) => store.shiftMs(place)),
     clock: systemClock,
     steady,
     newId: () => entropy.text(ID_BYTES),

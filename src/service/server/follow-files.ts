@@ -1,11 +1,12 @@
-import type { ConsoleProviderFile } from "../config/console-provider.ts";
-import type { ProvidersFile } from "../config/providers.ts";
+import type { Config } from "../config/config.ts";
 import type { SessionPoliciesFile } from "../config/session-policies.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { FollowedAdminAccess } from "../tokens/admin-access.ts";
 import type { EventKeyFile } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
+import { type LoadedOperators, type LoadedProviderSignIn, loadOperators, loadProviderSignIn } from "./open-sign-in.ts";
+import { openAdminAccess, openEventKeys, openKeyRing, openSessionPolicies } from "./secrets.ts";
 
 const KEY_RING_BROKEN = "the key ring is broken: the one before stays in force";
 const KEY_RING_GONE =
@@ -13,16 +14,29 @@ const KEY_RING_GONE =
   "without the file would log everybody out";
 
 /** The files that the service follows while it runs. */
-type FollowedFiles = {
+export type FollowedFiles = {
   readonly ring: KeyRing;
   readonly access: FollowedAdminAccess;
+  /** Undefined if the key ring signs security event tokens. */
   readonly eventKeys: EventKeyFile | undefined;
   readonly policies: SessionPoliciesFile;
   /** Undefined if nobody signs in by a provider. */
-  readonly providerSignIn: { readonly providers: ProvidersFile } | undefined;
+  readonly providerSignIn: LoadedProviderSignIn | undefined;
   /** Undefined if operators sign in to the console with admin tokens. */
-  readonly operators: { readonly provider: ConsoleProviderFile } | undefined;
+  readonly operators: LoadedOperators | undefined;
 };
+
+/** Reads the files. @throws StartError */
+export async function openFiles(config: Config): Promise<FollowedFiles> {
+  return {
+    ring: await openKeyRing(config),
+    eventKeys: await openEventKeys(config),
+    access: await openAdminAccess(config),
+    policies: await openSessionPolicies(config),
+    providerSignIn: await loadProviderSignIn(config),
+    operators: await loadOperators(config),
+  };
+}
 
 type Event = { readonly event: string; readonly [field: string]: unknown };
 

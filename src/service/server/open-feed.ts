@@ -16,11 +16,11 @@ import type { StoreWithSignals } from "../signals/ports.ts";
 import { sealAnew } from "../signals/seal-anew.ts";
 import { createSender } from "../signals/send/sender.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
-import type { EventKeyFile } from "../tokens/event-keys.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";
 import { createClaimsSigner } from "../tokens/signed-claims.ts";
+import type { FollowedFiles } from "./follow-files.ts";
 
 export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, log: Logger): RevocationFeed {
   const onError = (err: unknown) =>
@@ -34,8 +34,7 @@ export function openFeed(store: SessionStore, entropy: Pick<Entropy, "text">, lo
 
 type SignalParts = {
   readonly config: Config;
-  readonly ring: KeyRing;
-  readonly eventKeys: EventKeyFile | undefined;
+  readonly files: Pick<FollowedFiles, "ring" | "eventKeys">;
   readonly entropy: Entropy;
   readonly issuer: string;
   readonly log: Logger;
@@ -66,17 +65,17 @@ export function openSignals(
   metrics: Pick<Metrics, "signalSent" | "gauge">,
   parts: SignalParts,
 ): Signals | undefined {
-  const { config, ring, entropy, issuer, audit } = parts;
+  const { config, files, entropy, issuer, audit } = parts;
   if (!config.signals) return undefined;
   const { log, subscriptions } = store.signals;
   const targets = { allowPrivate: config.signalsAllowPrivate };
-  const seal = createSecretSeal(ring);
+  const seal = createSecretSeal(files.ring);
   const events = signalReports(parts.log, metrics);
   exposeSignals(metrics, () => overseeSubscriptions({ subscriptions, log, store }));
   const deadlineMs = Math.min(MAX_SEND_MS, Math.max(MIN_SEND_MS, config.shutdownTimeoutMs));
   const sending = {
     issuer,
-    signClaims: signerOf(parts),
+    signClaims: signerOf(files),
     openSecret: seal.open,
     sender: createSender({ ...targets, deadlineMs }),
     wallClock: systemClock,
@@ -94,7 +93,7 @@ export function openSignals(
   return {
     management: {
       ...sending,
-      signingAlgs: () => signingAlgsOf(parts),
+      signingAlgs: () => signingAlgsOf(files),
       log,
       store,
       reports: events,
@@ -121,7 +120,7 @@ export function openSignals(
 }
 
 /** By default the RSA keys, if there are any, sign security event tokens, and the key ring signs all other tokens. */
-function signerOf({ ring, eventKeys }: SignalParts): SignClaims {
+function signerOf({ ring, eventKeys }: SignalParts["files"]): SignClaims {
   const signByRing = createClaimsSigner(ring);
   return (typ, claims, alg) => {
     const isForRsa = alg === undefined ? typ === EVENT_TOKEN_TYPE : alg === "RS256";
@@ -136,6 +135,6 @@ function ringAlgOf({ current }: KeyRing): string {
   return current.states.find(({ kind, state }) => kind === "signing" && state === "signing")?.alg ?? "";
 }
 
-function signingAlgsOf({ ring, eventKeys }: SignalParts): readonly string[] {
+function signingAlgsOf({ ring, eventKeys }: SignalParts["files"]): readonly string[] {
   return [...new Set([ringAlgOf(ring), ...(eventKeys === undefined ? [] : ["RS256"])])];
 }

@@ -1,7 +1,4 @@
 import type { Config } from "../config/config.ts";
-import { cookiePath } from "../config/cookie.ts";
-import { createAudit } from "../observability/audit.ts";
-import { CookieAdvice } from "../observability/cookie-advice.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics, type Metrics } from "../observability/metrics.ts";
 import { exposeState } from "../observability/state-metrics.ts";
@@ -12,12 +9,11 @@ import type { WorkerParts } from "../workers/join.ts";
 import { reportReady, reportSettings } from "./announce.ts";
 import { createApis } from "./apis.ts";
 import { openEventRecorder, openExpiry } from "./event-recorder.ts";
-import { followFiles } from "./follow-files.ts";
+import { followFiles, openFiles } from "./follow-files.ts";
 import { openFeed, openSignals } from "./open-feed.ts";
 import { type Listeners, openListeners } from "./open-listeners.ts";
-import { loadOperators, loadProviderSignIn } from "./open-sign-in.ts";
 import { loadStore, openOverloadControl, openStore, waitForStore } from "./open-store.ts";
-import { openAdminAccess, openEventKeys, openKeyRing, openSessionPolicies, prepareDataDir } from "./secrets.ts";
+import { prepareDataDir } from "./secrets.ts";
 import { startError } from "./start-error.ts";
 import { createStop, type StopMode } from "./stop.ts";
 
@@ -42,60 +38,50 @@ type ProcessDeps = {
 export async function start(config: Config, deps: ProcessDeps): Promise<Service> {
   const { log, logCounts, out, joinsOthers = false, ofAll = (own) => own, callSupervisor } = deps;
   await prepareDataDir(config);
-  const ring = await openKeyRing(config);
-  const eventKeys = await openEventKeys(config);
-  const access = await openAdminAccess(config);
-  const policies = await openSessionPolicies(config);
-  const [providerSignIn, operators] = [await loadProviderSignIn(config), await loadOperators(config)];
+  const files = await openFiles(config);
   const entropy = systemEntropy();
-
   // The modules that requests need are loaded before anything is measured or served, because loading them blocks the event loop.
   await loadStore(config);
-
   const metrics = createMetrics(logCounts);
   const telemetry = await openTelemetry(config, metrics, log);
+  const open = () => openStore(config, log, files.ring);
   // A worker that starts beside others opens its port only after its store. Until then the other workers get all connections.
-  const early = joinsOthers ? await openStore(config, log, ring) : undefined;
+  const early = joinsOthers ? await open() : undefined;
   if (early !== undefined) await waitForStore(early.store, log);
   const listeners = await openListeners(config, log, metrics);
   const urls = { publicUrl: listeners.public.url, adminUrl: listeners.admin.url };
   const issuer = config.issuer ?? `${listeners.public.scheme}://127.0.0.1:${listeners.public.port}`;
   reportSettings(config, issuer, log);
 
-  const opened =
-    early ?? (await openStore(config, log, ring).catch((error: unknown) => giveUp(error, () => closeAll(listeners))));
+  const opened = early ?? (await open().catch((error: unknown) => giveUp(error, () => closeAll(listeners))));
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
   const feed = openFeed(store, entropy, log);
-  const stopFollowing = followFiles({ ring, access, eventKeys, policies, providerSignIn, operators }, feed, log);
-  const advice = new CookieAdvice({ ...config.cookie, path: cookiePath(config.cookie) }, log);
-  const audit = createAudit(log, metrics, advice, (place) => store.shiftMs(place));
-  const events = openEventRecorder(config, opened.store, log, audit, entropy);
+  const stopFollowing = followFiles(files, feed, log);
+  const events = openEventRecorder(config, { store: opened.store, log, metrics, entropy });
   const expiry = openExpiry(opened.store, events.audit, log);
-
-  const shared = {
+  const signals = openSignals(opened.store, metrics, { config, files, entropy, issuer, log, audit: events.audit });
+  const apis = createApis({
     config,
+    files,
     log,
-    entropy,
-    ring,
-    eventKeys,
-    policies,
-    providerSignIn,
-    operators,
-    issuer,
+    metrics: ofAll(metrics),
+    telemetry,
     audit: events.audit,
-  };
-  const signals = openSignals(opened.store, metrics, shared);
-  // Workers share the records of sign-ins, because the next request of a browser may reach another worker.
-  const consoleSignIns = (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now);
-  const parts = { ...shared, access, store, overload, feed, telemetry, consoleSignIns, signals: signals?.management };
-  const apis = createApis({ ...parts, metrics: ofAll(metrics), storeKind: opened.kind });
-  exposeState(metrics, { listeners, feed, ring, opened });
+    entropy,
+    issuer,
+    store,
+    storeKind: opened.kind,
+    overload,
+    feed,
+    // Workers share the records of sign-ins, because the next request of a browser may reach another worker.
+    consoleSignIns: (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now),
+    signals: signals?.management,
+  });
+  exposeState(metrics, { listeners, feed, ring: files.ring, opened });
   listeners.public.serve(apis.publicHandler);
   listeners.admin.serve(apis.adminHandler);
-  const stop = createStop({
-    drainDelayMs: config.drainDelayMs,
-    shutdownTimeoutMs: config.shutdownTimeoutMs,
+  const stop = createStop(config, {
     listeners: [listeners.public, listeners.admin],
     onDrain: apis.drain,
     async onDrained() {

@@ -1,12 +1,11 @@
 /** Stops the service in an order in which no client that follows HTTP sees a failure (docs/tasks/operations.md). */
 import type { Listener } from "../../platform/listener/listener.ts";
+import type { Config } from "../config/config.ts";
 
 /** Whether clients and load balancers get time to switch to other instances. */
 export type StopMode = "drain" | "now";
 
 type Deps = {
-  readonly drainDelayMs: number;
-  readonly shutdownTimeoutMs: number;
   readonly listeners: readonly Pick<Listener, "close">[];
   /** Called first, so that load balancers notice that this instance stops. */
   readonly onDrain: () => void;
@@ -16,8 +15,11 @@ type Deps = {
   readonly onClosed: () => Promise<void>;
 };
 
-export function createStop(deps: Deps): (manner: StopMode) => Promise<void> {
-  const { drainDelayMs, shutdownTimeoutMs, listeners } = deps;
+export function createStop(
+  { drainDelayMs, shutdownTimeoutMs }: Pick<Config, "drainDelayMs" | "shutdownTimeoutMs">,
+  deps: Deps,
+): (manner: StopMode) => Promise<void> {
+  const { listeners } = deps;
   const close = (lingerMs: number) => listeners.map((listener) => listener.close(shutdownTimeoutMs, lingerMs));
   const hurry = Promise.withResolvers<void>();
   let isHurried = false;

@@ -70,14 +70,15 @@ describe("the order of a stop", () => {
     const listener = (name: string) => ({
       close: (timeoutMs: number, lingerMs = 0) => step(`close ${name} ${timeoutMs} ${lingerMs}`),
     });
-    const stop = createStop({
-      drainDelayMs,
-      shutdownTimeoutMs: 5_000,
-      listeners: [listener("public"), listener("admin")],
-      onDrain: () => void steps.push("drain"),
-      onDrained: () => step("drained"),
-      onClosed: () => step("closed"),
-    });
+    const stop = createStop(
+      { drainDelayMs, shutdownTimeoutMs: 5_000 },
+      {
+        listeners: [listener("public"), listener("admin")],
+        onDrain: () => void steps.push("drain"),
+        onDrained: () => step("drained"),
+        onClosed: () => step("closed"),
+      },
+    );
     /** Ends `count` steps, the oldest first. Returns the names of the steps that have begun since the last call. */
     const end = async (count: number) => {
       await until(async () => expect(open.length).toBeGreaterThanOrEqual(count));
