@@ -201,6 +201,15 @@ test("every file of this repository that is named exists", () => {
   expect(missing).toEqual([]);
 });
 
+test("every file that the way through the sources names exists", () => {
+  const [steps = "", table = ""] = read("src/README.md").split("| question |");
+  const first = [...steps.matchAll(/^\d\. `([\w./-]+)`/gm)].map(([, path = ""]) => path);
+  const others = [...table.matchAll(/`([\w.-]+\/[\w./-]*\.\w+)`/g)].map(([, path = ""]) => path);
+  expect([first.length, others.length > 15]).toEqual([8, true]);
+  const exists = (path: string) => existsSync(join(ROOT, path.startsWith("gen/") ? "" : "src", path));
+  expect([...first, ...others].filter((path) => !exists(path))).toEqual([]);
+});
+
 test("every test that is named exists", () => {
   expect([...PAGES.values()].flatMap(missingTests)).toEqual([]);
 });
