@@ -34,7 +34,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     sources: ["src/service/signals/**/*.ts"],
     tests: ["test/service/signals"],
     leftOut: [
-      "test/service/signals/*.search.test.ts",
+      "test/service/signals/**/*.search.test.ts",
       "test/service/signals/{service,docs,interop,generated-client,third-party-rates,stored}.test.ts",
     ],
   },

@@ -4,7 +4,7 @@ import { generateMacKey } from "../../../src/service/tokens/generate-key.ts";
 import { readyKeys } from "../../../src/service/tokens/keys.ts";
 import { createSecretSeal } from "../../../src/service/tokens/sealed-secret.ts";
 import { NOW, someKeys } from "../../support/tokens.ts";
-import { MemoryStore } from "../signals/memory-store.ts";
+import { MemoryStore } from "../signals/delivery/memory-store.ts";
 
 const SECRET = `whsec_${"A".repeat(32)}`;
 const keys = someKeys();

@@ -1,0 +1,36 @@
+/** Commands to the store run a few at a time. */
+import { expect, test } from "vitest";
+import { eachOf } from "../../../../src/service/signals/delivery/each-of.ts";
+import { quiet } from "../managed-world.ts";
+
+test("sixteen operations run at the same time at most, and the others follow as those end", async () => {
+  const ends: (() => void)[] = [];
+  const begun: number[] = [];
+  const values = Array.from({ length: 20 }, (_, at) => at);
+  const all = eachOf(values, (value) => {
+    begun.push(value);
+    return new Promise((resolve) => ends.push(resolve));
+  });
+  await quiet();
+  expect(begun).toEqual(values.slice(0, 16));
+  ends[3]?.();
+  await quiet();
+  expect(begun).toEqual(values.slice(0, 17));
+  for (let at = 0; at < 20; at++) {
+    ends[at]?.();
+    await quiet();
+  }
+  await all;
+  expect(begun).toEqual(values);
+});
+
+test("a failure is reported after all others have ended", async () => {
+  let ended = 0;
+  const all = eachOf([1, 2, 3], async (value) => {
+    if (value === 1) throw new Error("out");
+    await quiet();
+    ended++;
+  });
+  await expect(all).rejects.toThrow("out");
+  expect(ended).toBe(2);
+});

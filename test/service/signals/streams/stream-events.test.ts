@@ -1,0 +1,75 @@
+/** Events about streams (such as verification) by push, if there are more than may be sent at once, on the running service. */
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
+import { bearer, logIn, message, openAdmin, openPublic } from "../../../support/sessions.ts";
+import { until } from "../../../support/until.ts";
+import { type Json, PUSH, SESSION_REVOKED } from "../stream-receiver.ts";
+import { startTransmitter } from "../stream-world.ts";
+
+const VERIFICATION = "https://schemas.openid.net/secevent/ssf/event-type/verification";
+/** The greatest number of events that are pushed at once for one stream. `MAX_HELD` is the greatest number that wait. */
+const MAX_PUSHES = 4;
+const MAX_HELD = 8;
+const operator = "operator-".repeat(5);
+const { pauseSubscription, resumeSubscription } = SignalsAdminService.method;
+
+/** Returns a stream whose endpoint keeps requests open until they are released. */
+async function heldStream() {
+  const { service, receiver } = await startTransmitter();
+  onTestFinished(async () => {
+    await service.stop();
+  });
+  const open: ServerResponse[] = [];
+  const bodies: string[] = [];
+  let accepts = false;
+  const endpoint = createServer(async (request, response) => {
+    bodies.push(await text(request));
+    if (accepts) response.writeHead(202).end();
+    else open.push(response);
+  });
+  await new Promise<void>((resolve) => endpoint.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    endpoint.closeAllConnections();
+    endpoint.close();
+  });
+  const endpoint_url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/`;
+  const { json } = await receiver.streams("POST", { body: { delivery: { method: PUSH, endpoint_url } } });
+  const stream_id = String(json.stream_id);
+  const release = () => {
+    accepts = true;
+    for (const response of open) response.writeHead(202).end();
+  };
+  const verify = async (state: string) => (await receiver.post("verification_endpoint", { stream_id, state })).status;
+  const events = () =>
+    Promise.all(bodies.map(async (body) => (await receiver.verify(body, "receiver")).events as Record<string, Json>));
+  return { service, receiver, stream_id, release, verify, events };
+}
+
+test("all that was held while a stream was paused is pushed, however little room there is", async () => {
+  const { receiver, stream_id, release, verify, events } = await heldStream();
+  await receiver.post("status_endpoint", { stream_id, status: "paused" });
+  const states = Array.from({ length: MAX_HELD }, (_, at) => `held ${at}`);
+  for (const state of states) expect(await verify(state)).toBe(204);
+  await receiver.post("status_endpoint", { stream_id, status: "enabled" });
+  release();
+  await until(async () => {
+    const pushed = (await events()).map((event) => event[VERIFICATION]?.state);
+    expect(pushed.sort()).toEqual(states);
+  });
+});
+
+test("a signal does not wait for an operator's change that could not be announced", async () => {
+  const { service, stream_id, verify, events } = await heldStream();
+  for (let at = 0; at < MAX_PUSHES; at++) expect(await verify(`slow ${at}`)).toBe(204);
+  expect(await verify("one more")).toBe(429);
+  const admin = openAdmin(service);
+  message(await admin.call(pauseSubscription, { subscriptionId: stream_id }, bearer(operator)));
+  message(await admin.call(resumeSubscription, { subscriptionId: stream_id }, bearer(operator)));
+  const session = await logIn({ ...service, adminToken: operator }, { subject: "alice" });
+  message(await openPublic(service).call(SessionService.method.logout, {}, bearer(session.accessToken)));
+  await until(async () => expect((await events()).some((event) => SESSION_REVOKED in event)).toBe(true));
+});
