@@ -19,7 +19,7 @@ import { limitOf } from "../session/admin/limit.ts";
 import { type FailureDeps, takeFailure } from "../session/attempts.ts";
 import { type Requester, UNKNOWN_REQUESTER } from "../session/audit.ts";
 import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
-import { logoutByCookie } from "../session/endings/owner.ts";
+import { logoutByCookie } from "../session/endings/logout.ts";
 import { endUpstream } from "../session/endings/upstream.ts";
 import { ServiceError } from "../session/errors.ts";
 import { type Authentication, parseSessionId } from "../session/model.ts";

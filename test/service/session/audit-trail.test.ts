@@ -9,11 +9,12 @@ import { createForActor } from "../../../src/service/session/admin/create-for-ac
 import type { AuditEvent } from "../../../src/service/session/audit.ts";
 import { createAttachedEndings } from "../../../src/service/session/endings/attached.ts";
 import { createExpiry } from "../../../src/service/session/endings/expiry.ts";
-import { logout, logoutByCookie, revokeOthers, revokeOwn } from "../../../src/service/session/endings/owner.ts";
+import { logout, logoutByCookie } from "../../../src/service/session/endings/logout.ts";
 import { endUpstream } from "../../../src/service/session/endings/upstream.ts";
 import { keptOf } from "../../../src/service/session/events/due-lines.ts";
 import type { SessionEvent } from "../../../src/service/session/events/events.ts";
 import type { Session, SessionId } from "../../../src/service/session/model.ts";
+import { revokeOthers, revokeOwn } from "../../../src/service/session/own-sessions.ts";
 import type { AccessClaims, RefreshToken, SessionStore } from "../../../src/service/session/ports.ts";
 import { refresh } from "../../../src/service/session/rotation/refresh.ts";
 import { type StoreMs, toWallClock, type WallMs, wallMs } from "../../../src/service/session/time.ts";

@@ -7,10 +7,11 @@ import { revoke, revokeAll, revokeSubject } from "../../../src/service/session/a
 import { create } from "../../../src/service/session/admin/create.ts";
 import type { SessionLimit } from "../../../src/service/session/admin/limit.ts";
 import type { AuditEvent, Requester } from "../../../src/service/session/audit.ts";
-import { logout, logoutByCookie, revokeOthers, revokeOwn } from "../../../src/service/session/endings/owner.ts";
+import { logout, logoutByCookie } from "../../../src/service/session/endings/logout.ts";
 import type { SessionEventLog } from "../../../src/service/session/events/events.ts";
 import { EventRecorder } from "../../../src/service/session/events/record-events.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
+import { revokeOthers, revokeOwn } from "../../../src/service/session/own-sessions.ts";
 import {
   type AccessClaims,
   type RefreshToken,

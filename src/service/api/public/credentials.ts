@@ -2,7 +2,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { bearerToken, dpopToken } from "../../../verifier/bearer-token.ts";
-import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/endings/owner.ts";
+import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/authenticate.ts";
 import type { Limited, Refused } from "../../session/errors.ts";
 import type { AccessTokens, PeekableRateLimit } from "../../session/ports.ts";
 import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";

@@ -2,9 +2,10 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { ListSessionsRequest, SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import type { Requester } from "../../session/audit.ts";
-import * as owner from "../../session/endings/owner.ts";
+import { logout, logoutByCookie } from "../../session/endings/logout.ts";
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
 import { isDeviceBound, type LastSeen, parseSessionId } from "../../session/model.ts";
+import { listOwn, revokeOthers, revokeOwn } from "../../session/own-sessions.ts";
 import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
 import { refresh } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
@@ -49,7 +50,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     renewDevice: (_request, context) => renew(deps, context),
 
     async logout(_request, context) {
-      const result = await owner.logout(deps, credentialOf(context, "logout"), requestContextOf(context));
+      const result = await logout(deps, credentialOf(context, "logout"), requestContextOf(context));
       requireOk(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };
@@ -58,7 +59,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async logoutByCookie(_request, context) {
       const { tokens } = credentialOf(context, "logoutByCookie");
       const proof = provenKey(deps, context, tokens[0].sid);
-      const result = await owner.logoutByCookie(deps, tokens, requestContextOf(context), proof);
+      const result = await logoutByCookie(deps, tokens, requestContextOf(context), proof);
       requireOk(deps, result, context);
       clearCookies(deps, context);
       return { data: {} };
@@ -69,7 +70,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async revokeSession(request, context) {
       const { claims: caller } = credentialOf(context, "revokeSession");
       const target = parseSessionId(request.sessionId);
-      const result = await owner.revokeOwn(deps, caller, target, requestContextOf(context));
+      const result = await revokeOwn(deps, caller, target, requestContextOf(context));
       if (!result.ok && result.reason === "not_found") throw new ServiceError("E404_NOT_FOUND");
       requireOk(deps, result, context);
       return { data: {} };
@@ -77,7 +78,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
 
     async revokeOtherSessions(_request, context) {
       const { claims: caller } = credentialOf(context, "revokeOtherSessions");
-      const result = await owner.revokeOthers(deps, caller, requestContextOf(context));
+      const result = await revokeOthers(deps, caller, requestContextOf(context));
       return { data: { revokedCount: requireOk(deps, result, context).count } };
     },
   };
@@ -114,7 +115,7 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   const { claims: caller } = credentialOf(context, "listSessions");
   const limit = pageSizeOf(request.pageSize);
   const from = parsePageToken(request.pageToken);
-  const result = await owner.listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
+  const result = await listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
   const { page } = requireOk(deps, result, context);
   const sessions = page.sessions.map((session) => ({
     sessionId: session.sid,

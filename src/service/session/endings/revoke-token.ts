@@ -1,8 +1,9 @@
 import type { Requester } from "../audit.ts";
+import { authenticate } from "../authenticate.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Refused } from "../errors.ts";
 import type { RefreshTokens } from "../ports.ts";
-import { authenticate, logout, logoutByCookie } from "./owner.ts";
+import { logout, logoutByCookie } from "./logout.ts";
 
 type Deps = Parameters<typeof logout>[0] & Parameters<typeof logoutByCookie>[0] & Parameters<typeof authenticate>[0];
 

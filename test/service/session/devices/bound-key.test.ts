@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../../../src/service/session/audit.ts";
 import type { KeyProof } from "../../../../src/service/session/devices/key.ts";
-import { logoutByCookie } from "../../../../src/service/session/endings/owner.ts";
+import { logoutByCookie } from "../../../../src/service/session/endings/logout.ts";
 import type { RateLimit, RefreshToken, SessionStore } from "../../../../src/service/session/ports.ts";
 import { refresh } from "../../../../src/service/session/rotation/refresh.ts";
 import { type StoreMs, toWallClock } from "../../../../src/service/session/time.ts";

@@ -5,8 +5,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { revoke, revokeAll, revokeSubject } from "../../../../src/service/session/admin/admin.ts";
 import { UNKNOWN_REQUESTER } from "../../../../src/service/session/audit.ts";
-import { revokeOthers, revokeOwn } from "../../../../src/service/session/endings/owner.ts";
 import type { SessionId } from "../../../../src/service/session/model.ts";
+import { revokeOthers, revokeOwn } from "../../../../src/service/session/own-sessions.ts";
 import { type AccessClaims, type SessionStore, StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { TAGS } from "../../../../src/service/store/redis/partitions.ts";

@@ -1,0 +1,70 @@
+import type { Audit, Requester } from "../audit.ts";
+import type { LogoutCredential } from "../authenticate.ts";
+import { actorOf, originFor, revoked } from "../caller.ts";
+import type { KeyProof } from "../devices/key.ts";
+import type { Refused } from "../errors.ts";
+import { originOf } from "../events/due-lines.ts";
+import type { SessionStore } from "../ports.ts";
+import { newestFirst, type PresentedTokens } from "../rotation/presented-cookie.ts";
+
+type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
+
+type Done = { readonly ok: true };
+const DONE: Done = { ok: true };
+
+/**
+ * Ends the session of an access token, and the sessions of the same subject whose refresh tokens are in the cookies of the request,
+ * because the response clears these cookies. If the store has lost the session, it is marked as ended nevertheless, because its access
+ * tokens may still be valid. An expired access token counts only while its session is live.
+ */
+export async function logout(
+  deps: Deps<"end" | "endOwned">,
+  { caller, isExpired, byCookie }: LogoutCredential,
+  requester: Requester,
+): Promise<Done | Refused> {
+  const { sid } = caller;
+  const by = actorOf(caller);
+  const origin = originFor(caller, requester);
+  // The other sessions end before the session of the caller: if the store fails in between, the client can still try again.
+  for (const other of byCookie) {
+    if (other === sid) continue;
+    const ended = await deps.store.endOwned(sid, other, "logout", origin);
+    if (!ended.ok) continue;
+    const { actor = by } = ended;
+    deps.audit({ event: "session_ended", sid: other, subject: caller.sub, actor, reason: "logout" }, requester);
+  }
+  // An access token that has not expired proves that the session existed: its ending is recorded even if the store has lost it.
+  const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
+  if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
+  deps.audit({ event: "session_ended", sid, subject: caller.sub, actor: by, reason: "logout" }, requester);
+  return DONE;
+}
+
+/**
+ * Ends the sessions of the refresh tokens in a cookie, of any generation. Only the tokens' client and an attacker that stole the tokens
+ * can present them, and both may end the sessions. Ending a session that has already ended is no error. A session that is bound to a key
+ * which each request must prove ends only with that proof.
+ */
+export async function logoutByCookie(
+  deps: Deps<"end" | "find">,
+  tokens: PresentedTokens,
+  requester: Requester,
+  proof?: KeyProof,
+): Promise<Done | Refused> {
+  const ordered = await newestFirst(deps.store, tokens);
+  if (!ordered.ok) return ordered;
+  let refusal: Refused | undefined;
+  for (const { sid, issuedAt } of ordered.tokens) {
+    const outcome = await deps.store.end(sid, "logout", originOf(requester), { issuedAt, proof });
+    if (!outcome.ok && outcome.reason !== "already_ended") {
+      const { reason, subject, actor } = outcome;
+      deps.audit({ event: "bound_key_missing", sid, subject, actor, operation: "logout", reason }, requester);
+      refusal = { ok: false, reason, sid };
+    }
+    if (outcome.ok && outcome.wasLive) {
+      const { subject, actor } = outcome;
+      deps.audit({ event: "session_ended", sid, subject, actor, reason: "logout" }, requester);
+    }
+  }
+  return refusal ?? DONE;
+}
