@@ -8,6 +8,12 @@ import { proxyTrust } from "../../platform/net/proxy-trust.ts";
 import { requireAccessCookie } from "../api/admin/access-cookie.ts";
 import { claimsOf } from "../api/messages.ts";
 import type { RefreshCookie } from "../api/public/cookie.ts";
+import {
+  cookiesAfterLogout,
+  cookiesElsewhere,
+  type LogoutDeps,
+  oldCookiesAfterLogout,
+} from "../api/public/removed-cookies.ts";
 import type { Config } from "../config/config.ts";
 import { type ConsoleProviderFile, loadConsoleProvider } from "../config/console-provider.ts";
 import { loadProviders, type ProvidersFile } from "../config/providers.ts";
@@ -72,6 +78,7 @@ type Deps = Parameters<typeof create>[0] &
     readonly refreshTokens: RefreshTokens;
     readonly accessTokens: AccessTokens;
     readonly cookie: RefreshCookie;
+    readonly device: LogoutDeps["device"];
     readonly ring: KeyRing;
     readonly issuer: string;
     readonly audience: string;
@@ -121,6 +128,10 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
   const { cookie, refreshTokens, store } = deps;
   const presented = (request: Request) =>
     authenticateCookie(refreshTokens, cookie.read(request.headers.cookie ?? null));
+  const sentBy = (request: Request) => ({
+    header: request.headers.cookie ?? null,
+    origin: new NodeRequestSource(request, trust).origin(),
+  });
   const currentOf = (request: Request) => {
     const found = presented(request);
     return found.ok ? found.tokens[0].sid : undefined;
@@ -138,7 +149,8 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
         return { ok: false, problem: created.reason === "rate_limited" ? "too_many" : "too_many_sessions" };
       }
       const { refreshToken, maxAge, session, accessToken } = created;
-      return { ok: true, cookies: cookie.set(refreshToken, maxAge, session.sid, accessToken) };
+      const cookies = cookie.set(refreshToken, maxAge, session.sid, accessToken);
+      return { ok: true, cookies: [...cookiesElsewhere(deps, sentBy(request), 1), ...cookies] };
     },
 
     async elevate(text, user, request) {
@@ -168,11 +180,14 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
 
     async end(request) {
       const found = presented(request);
-      if (!found.ok) return { subject: undefined, cookies: cookie.clear() };
-      const session = await store.find(found.tokens[0].sid);
-      const ended = await logoutByCookie(deps, found.tokens, requesterOf(request, trust));
-      if (!ended.ok) return { subject: undefined, cookies: [] };
-      return { subject: session.ok ? session.session.subject : undefined, cookies: cookie.clear() };
+      const sent = sentBy(request);
+      const old = oldCookiesAfterLogout(config.migrateCookies, config.cookie, sent);
+      const cookies = [...cookiesAfterLogout(deps, sent), ...old];
+      if (!found.ok && found.reason !== "ambiguous") return { ok: true, subject: undefined, cookies };
+      const session = found.ok ? await store.find(found.tokens[0].sid) : found;
+      const ended = found.ok ? await logoutByCookie(deps, found.tokens, requesterOf(request, trust)) : found;
+      if (!ended.ok) return { ok: false, cookies: cookiesElsewhere(deps, sent) };
+      return { ok: true, subject: session.ok ? session.session.subject : undefined, cookies };
     },
   };
 }

@@ -6,6 +6,7 @@ export type SignInPage = {
   readonly status: number;
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly cookies?: readonly string[];
 };
 
 type Link = { readonly href: string; readonly text: string };
@@ -65,6 +66,7 @@ export function createPages(brand = "") {
 const PROBLEMS = {
   bad_request: [400, "This link does not work", "A part of its address is not allowed."],
   foreign: [403, "Not signed out", "Another site asked for this. Open the application to sign out."],
+  still_signed_in: [403, "Not signed out", "Your browser has cookies of several users. Nothing has ended yet."],
   expired: [400, "This sign-in is over", "It took too long, was completed before, or began in another browser."],
   used: [400, "This sign-in is over", "It was completed before, or took too long."],
   denied: [403, "You were not signed in", "The provider has not confirmed who you are."],
@@ -92,9 +94,8 @@ type Problem = keyof typeof PROBLEMS;
 
 export type Reply = SignInPage | { readonly location: string; readonly cookies: readonly string[] };
 
-export function withCookie(reply: Reply, cookie: string): Reply {
-  if ("location" in reply) return { ...reply, cookies: [cookie, ...reply.cookies] };
-  return { ...reply, headers: { ...reply.headers, "set-cookie": cookie } };
+export function withCookies(reply: Reply, cookies: readonly string[]): Reply {
+  return "location" in reply ? { ...reply, cookies: [...cookies, ...reply.cookies] } : { ...reply, cookies };
 }
 
 export function send(response: Response, reply: Reply): void {
@@ -103,7 +104,8 @@ export function send(response: Response, reply: Reply): void {
     const { location, cookies } = reply;
     respond(response, 303, { ...always, location, "set-cookie": [...cookies], "content-length": 0 });
   } else {
-    const { status, headers, body } = reply;
-    respond(response, status, { ...always, ...headers, "content-length": Buffer.byteLength(body) }, body);
+    const { status, headers, body, cookies = [] } = reply;
+    const own = cookies.length > 0 ? { "set-cookie": [...cookies] } : {};
+    respond(response, status, { ...always, ...headers, ...own, "content-length": Buffer.byteLength(body) }, body);
   }
 }

@@ -7,6 +7,16 @@ export type SignedIn =
   | { readonly ok: true; readonly cookies: readonly string[] }
   | { readonly ok: false; readonly problem: "too_many" | "too_many_sessions" | "refused" };
 
+/** `cookies` are `Set-Cookie` values. If the session has not ended, because nothing shows which one is meant, they make a repetition succeed. */
+type SignedOut = { readonly cookies: readonly string[] } & (
+  | {
+      readonly ok: true;
+      /** Whose session it was, if it was live. */
+      readonly subject: string | undefined;
+    }
+  | { readonly ok: false }
+);
+
 /** What sign-in needs of the service. Each function rejects if the store does not respond. */
 export interface SessionsOfBrowsers {
   /** Returns the id of the browser's session, whether or not it is live. */
@@ -19,6 +29,6 @@ export interface SessionsOfBrowsers {
   readonly endLogin: (login: EndedLogin, request: Request | undefined) => Promise<number>;
   /** The logout tokens of providers that were used. */
   readonly tokens: UsedTokens;
-  /** Ends the session of the browser. Returns its subject, if it was live, and the `Set-Cookie` values that remove the cookies. */
-  end(request: Request): Promise<{ readonly subject: string | undefined; readonly cookies: readonly string[] }>;
+  /** Ends the session of the browser. */
+  end(request: Request): Promise<SignedOut>;
 }

@@ -5,7 +5,7 @@
 import { type Request, type Response, type Route, respond } from "../../platform/listener/exchange.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import { BACKCHANNEL_LOGOUT, createBackchannelLogout } from "./backchannel-logout.ts";
-import { createPages, type Reply, send, withCookie } from "./pages.ts";
+import { createPages, type Reply, send, withCookies } from "./pages.ts";
 import { LOGIN, loginUrl, wishesOf } from "./parameters.ts";
 import { createPendingLogins, type PendingLogin } from "./pending-logins.ts";
 import { createProvider, type ProviderFailure } from "./provider.ts";
@@ -152,7 +152,7 @@ async function callback(context: Context, request: Request, name: string | undef
     context.onError(error);
     return pages.problem("unavailable", againUrl(found));
   });
-  return withCookie(reply, pending.end(state));
+  return withCookies(reply, [pending.end(state)]);
 }
 
 async function complete(
@@ -201,8 +201,10 @@ async function signOut(context: Context, request: Request, query: URLSearchParam
   const target = destination(context, query);
   if (target === undefined) return context.pages.problem("bad_request");
   if (context.isForeign(request)) return context.pages.problem("foreign", "/");
-  const { subject, cookies } = await context.sessions.end(request);
-  const settings = subject === undefined ? undefined : providerOfSubject(context.providers(), subject);
+  const ended = await context.sessions.end(request);
+  const { cookies } = ended;
+  if (!ended.ok) return withCookies(context.pages.problem("still_signed_in", request.url), cookies);
+  const settings = ended.subject === undefined ? undefined : providerOfSubject(context.providers(), ended.subject);
   const url = settings && (await context.providerOf(settings).signOutUrl(target));
   return { location: url?.href ?? target, cookies };
 }

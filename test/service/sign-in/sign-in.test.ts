@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../../support/free-port.ts";
 import { openBrowser, startProvider } from "../../support/oidc-provider.ts";
 import { type Service, scratch, startService, waitFor } from "../../support/service.ts";
-import { admin, bearer, message, openAdmin } from "../../support/sessions.ts";
+import { admin, bearer, logIn, message, openAdmin, somebody } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 
 let provider: Awaited<ReturnType<typeof startProvider>>;
@@ -188,23 +188,90 @@ describe("one provider", () => {
   });
 });
 
-describe("attacks", () => {
-  /** Signs in, but keeps the URL of the callback instead of following it. */
-  async function callbackUrl(browser: ReturnType<typeof openBrowser>, at: Service, name: string, query = "") {
-    let caught = "";
-    const { send } = browser;
-    const page = await send(loginAt(at, query));
-    const [, action = ""] = /action="([^"]+)"/.exec(page.text) ?? [];
-    const saved = new Map([...browser.jar].filter(([key]) => key.startsWith("login-")));
-    for (const key of saved.keys()) browser.jar.delete(key);
-    const consent = await send(action, { prompt: "login", login: name, password: "any" });
-    const [, next = ""] = /action="([^"]+)"/.exec(consent.text) ?? [];
-    const end = await send(next, { prompt: "consent" });
-    caught = end.url;
-    expect(end.status).toBe(400);
-    return { url: caught, saved };
-  }
+/** Signs in, but keeps the URL of the callback instead of following it. */
+async function callbackUrl(browser: ReturnType<typeof openBrowser>, at: Service, name: string, query = "") {
+  let caught = "";
+  const { send } = browser;
+  const page = await send(loginAt(at, query));
+  const [, action = ""] = /action="([^"]+)"/.exec(page.text) ?? [];
+  const saved = new Map([...browser.jar].filter(([key]) => key.startsWith("login-")));
+  for (const key of saved.keys()) browser.jar.delete(key);
+  const consent = await send(action, { prompt: "login", login: name, password: "any" });
+  const [, next = ""] = /action="([^"]+)"/.exec(consent.text) ?? [];
+  const end = await send(next, { prompt: "consent" });
+  caught = end.url;
+  expect(end.status).toBe(400);
+  return { url: caught, saved };
+}
 
+describe("cookies of several scopes and systems", () => {
+  const namesOf = (response: Response) => response.headers.getSetCookie().sort();
+  const signOutAt = (at: Service, header: string) =>
+    fetch(`${at.publicUrl}/v1/auth/sign-out`, { headers: { cookie: header }, redirect: "manual" });
+  const logOutAt = (at: Service, header: string) =>
+    fetch(`${at.publicUrl}/v1/auth/logout`, { method: "POST", headers: { cookie: header } });
+  const tokenOf = async (at: Service, subject: string) => (await logIn(at, { subject })).refreshToken;
+
+  test("sign-out removes every cookie that a logout removes, those of another system among them", async () => {
+    const migrating = await startService({
+      ...{ OIDC_ISSUER: provider.issuer, OIDC_CLIENT_ID: "app", SESSION_HINT_COOKIE: "hint" },
+      ...{ MIGRATE_COOKIES: "connect.sid", MIGRATE_URL: "http://127.0.0.1:1/migrate" },
+    });
+    const name = somebody();
+    const two = async () =>
+      `refresh_token=${await tokenOf(migrating, name)}; refresh_token=${await tokenOf(migrating, name)}`;
+    for (const more of [
+      "",
+      "; connect.sid=old",
+      "; refresh_token_device=a",
+      "; __Host-connect.sid=old; connect.sid=old",
+    ]) {
+      const logout = await logOutAt(migrating, (await two()) + more);
+      const signOut = await signOutAt(migrating, (await two()) + more);
+      expect([logout.status, signOut.status]).toEqual([200, 303]);
+      expect(namesOf(signOut)).toEqual(namesOf(logout));
+      expect(namesOf(signOut).some((line) => line.startsWith("connect.sid=;"))).toBe(more.includes("connect"));
+    }
+    expect(await sessionsOf(migrating, name)).toEqual([]);
+    // A browser whose session has ended already would otherwise be signed in again by its old cookie.
+    expect(namesOf(await signOutAt(migrating, "connect.sid=old")).join()).toContain("connect.sid=; Path=/;");
+    await migrating.stop();
+  });
+
+  test("sign-out with the cookies of two users says that nobody is signed out, and succeeds when it is repeated", async () => {
+    const [own, planted] = [somebody(), somebody()];
+    const token = await tokenOf(service, own);
+    const refused = await signOutAt(
+      service,
+      `refresh_token=${await tokenOf(service, planted)}; refresh_token=${token}`,
+    );
+    expect(refused.status).toBe(403);
+    expect(await refused.text()).toContain('href="/v1/auth/sign-out"');
+    expect([await sessionsOf(service, own), await sessionsOf(service, planted)].map(({ length }) => length)).toEqual([
+      1, 1,
+    ]);
+    // The cookie in the present scope stays, and those in all other scopes go.
+    const removed = namesOf(refused).map((line) => /^refresh_token=; Path=([^;]+);/.exec(line)?.[1]);
+    expect(removed).toEqual(["/", "/v1"]);
+    expect((await signOutAt(service, `refresh_token=${token}`)).status).toBe(303);
+    expect(await sessionsOf(service, own)).toEqual([]);
+  });
+
+  test("a login removes the cookie of another user from other scopes, which would be ambiguous beside the new one", async () => {
+    const { url, saved } = await callbackUrl(openBrowser(), service, "heidi");
+    const earlier = `refresh_token=${await tokenOf(service, somebody())}`;
+    const cookies = [earlier, ...[...saved].map(([name, value]) => `${name}=${value}`)].join("; ");
+    const lines = namesOf(await fetch(url, { headers: { cookie: cookies }, redirect: "manual" }));
+    const scopes = lines.map((line) => /^refresh_token=(.?).*?; Path=([^;]+);/.exec(line)?.slice(1));
+    expect(scopes.filter((scope) => scope !== undefined)).toEqual([
+      ["", "/"],
+      ["", "/v1"],
+      ["A", "/v1/auth"],
+    ]);
+  });
+});
+
+describe("attacks", () => {
   test("a callback of another browser creates no session", async () => {
     const { url } = await callbackUrl(openBrowser(), service, "mia");
     const victim = openBrowser();

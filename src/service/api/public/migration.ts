@@ -15,10 +15,10 @@ import { shareWork } from "../../session/migration/shared-work.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { countFailure } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
-import { expiry, scopesOfHost } from "./cookie-scopes.ts";
 import { type ReplyDeps, readReply } from "./migration-reply.ts";
 import { findOldCookies, type OldCookies } from "./old-cookies.ts";
-import { setCookies } from "./refuse.ts";
+import { sentCookies, setCookies } from "./refuse.ts";
+import { oldCookiesAfterLogout } from "./removed-cookies.ts";
 import { offerRegistration } from "./session-service.ts";
 
 export type MigrationDeps = MigrateDeps &
@@ -153,16 +153,6 @@ function respond(deps: MigrationDeps, migrated: Migrated, context: HandlerContex
   return { data: { accessToken: accessToken.token } };
 }
 
-/** Removes the request's old cookies from all domains that may have set them. Otherwise a logout would leave the user signed in there. */
 function expireOld({ names, cookieSettings }: MigrationDeps, context: HandlerContext): void {
-  const old = findOldCookies(context.requestHeader.get("cookie"), names);
-  const url = URL.parse(requestContextOf(context).source.origin() ?? "");
-  if (old === undefined || url === null) return;
-  const scopes = scopesOfHost(url.hostname).filter(({ path }) => path === "/");
-  for (const name of old.names) {
-    setCookies(
-      context,
-      scopes.map((scope) => expiry({ ...cookieSettings, name }, scope)),
-    );
-  }
+  setCookies(context, oldCookiesAfterLogout(names, cookieSettings, sentCookies(context)));
 }

@@ -8,6 +8,7 @@ import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { refusal } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { RefreshCookie } from "./cookie.ts";
+import { cookiesElsewhere, type SentCookies } from "./removed-cookies.ts";
 
 export type RefuseDeps = FailureDeps & {
   readonly cookie: RefreshCookie;
@@ -41,16 +42,14 @@ export function refusalOf(deps: RefuseDeps, refused: Refused, context: HandlerCo
   return refusal(deps, refused, context, isBound ? bound : unbound);
 }
 
-/**
- * If a request has several refresh token cookies, removes those that were set before a change of `COOKIE_DOMAIN` or `COOKIE_PATH`. If the
- * value of one is not a token of this service, no cookie is removed, because that one may belong to another service below the same domain.
- */
-export function expireElsewhere({ cookie, refreshTokens }: RefuseDeps, context: HandlerContext): void {
-  const presented = cookie.read(context.requestHeader.get("cookie"));
-  if (typeof presented !== "object" || presented.some((value) => !refreshTokens.parse(value).ok)) return;
-  const url = URL.parse(requestContextOf(context).source.origin() ?? "");
-  if (url !== null) setCookies(context, cookie.expireElsewhere(url.hostname));
+export function expireElsewhere(deps: RefuseDeps, context: HandlerContext): void {
+  setCookies(context, cookiesElsewhere(deps, sentCookies(context)));
 }
+
+export const sentCookies = (context: HandlerContext): SentCookies => ({
+  header: context.requestHeader.get("cookie"),
+  origin: requestContextOf(context).source.origin(),
+});
 
 export function setCookies({ responseHeader }: HandlerContext, values: readonly string[]): void {
   for (const value of values) responseHeader.append("set-cookie", value);

@@ -17,7 +17,8 @@ import { DEVICE } from "./device-cookie.ts";
 import { REGISTRATION, registrationValue, SKIPPED } from "./device-headers.ts";
 import { type DeviceServiceDeps, presentedDevice, register, renew } from "./device-service.ts";
 import { DPOP, provenKey } from "./dpop.ts";
-import { expireElsewhere, refuse, setCookies } from "./refuse.ts";
+import { expireElsewhere, refuse, sentCookies, setCookies } from "./refuse.ts";
+import { cookiesAfterLogout } from "./removed-cookies.ts";
 
 export type SessionServiceDeps = DeviceServiceDeps &
   CredentialDeps & {
@@ -52,7 +53,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async logout(_request, context) {
       const result = await logout(deps, credentialOf(context, "logout"), requestContextOf(context));
       requireOk(deps, result, context);
-      clearCookies(deps, context);
+      setCookies(context, cookiesAfterLogout(deps, sentCookies(context)));
       return { data: {} };
     },
 
@@ -61,7 +62,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const proof = provenKey(deps, context, tokens[0].sid);
       const result = await logoutByCookie(deps, tokens, requestContextOf(context), proof);
       requireOk(deps, result, context);
-      clearCookies(deps, context);
+      setCookies(context, cookiesAfterLogout(deps, sentCookies(context)));
       return { data: {} };
     },
 
@@ -140,12 +141,4 @@ function requireOk<T extends { readonly ok: true }>(
   if (result.ok) return result;
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
   return refuse(deps, result, context);
-}
-
-function clearCookies(deps: SessionServiceDeps, context: HandlerContext): void {
-  const { cookie, device } = deps;
-  setCookies(context, cookie.clear());
-  const isUsed = device.offers || device.cookie.read(context.requestHeader.get("cookie")).length > 0;
-  if (isUsed) setCookies(context, device.cookie.clear());
-  expireElsewhere(deps, context);
 }
