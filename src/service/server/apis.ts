@@ -189,7 +189,7 @@ function sessionsForVisitors(
     const wanted = { subject, clientId: issuer, audience: issuer, claims: "{}", client, ...times };
     const limit = limitOf(files.policies.current.limits, wanted);
     const requester = { address, adminName: "docs" };
-    const created = await create({ ...common, maxSessionsPerSubject }, wanted, requester, undefined, limit);
+    const created = await create({ ...common, maxSessionsPerSubject }, wanted, requester, { limit });
     if (!created.ok) return undefined;
     const { accessToken, refreshToken, maxAge, session } = created;
     return {

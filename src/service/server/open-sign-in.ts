@@ -144,7 +144,7 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
       const wanted = wantedSession(config, deps, user, new NodeRequestSource(request, trust));
       if (wanted === undefined) return { ok: false, problem: "refused" };
       const limit = limitOf(deps.limitPolicies(), wanted);
-      const created = await create(deps, wanted, requesterOf(request, trust), currentOf(request), limit);
+      const created = await create(deps, wanted, requesterOf(request, trust), { replaces: currentOf(request), limit });
       if (!created.ok) {
         return { ok: false, problem: created.reason === "rate_limited" ? "too_many" : "too_many_sessions" };
       }

@@ -147,14 +147,15 @@ async function play(
           },
         }),
       });
-      const limit = { scope: "subject", maxSessions: each.limit, whenExceeded: "end_oldest" } as const;
+      const oldest = { scope: "subject", maxSessions: each.limit, whenExceeded: "end_oldest" } as const;
+      const limit = each.limit > 0 ? oldest : undefined;
       const replaces = each.replaces === null ? undefined : known(each.replaces)?.sid;
       const sessionId = () => {
         made.set(wanted.sid, wanted);
         return wanted.sid;
       };
       const given = { ...deps, random: { nonce, sessionId }, maxSessionsPerSubject: each.cap };
-      const created = await createForActor(given, wanted, REQUESTER, replaces, each.limit > 0 ? limit : undefined);
+      const created = await createForActor(given, wanted, REQUESTER, { replaces, limit });
       if (!created.ok) return;
       sessions.push(created.session);
       tokens.set(created.session.sid, [JSON.parse(created.refreshToken) as RefreshToken]);

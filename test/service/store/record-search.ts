@@ -151,7 +151,10 @@ async function logIn(
   const tools = { refreshTokens: { mint: () => "", parse: refuse }, accessTokens, createLimit: noLimit };
   const source = { sessionId: sidOf, nonce };
   const { sid, ...wanted } = newSession(user);
-  return create({ ...deps, ...tools, random: source, maxSessionsPerSubject: cap }, wanted, requester, replaces, limit);
+  return create({ ...deps, ...tools, random: source, maxSessionsPerSubject: cap }, wanted, requester, {
+    replaces,
+    limit,
+  });
 }
 const refuse = () => ({ ok: false, reason: "malformed" }) as const;
 

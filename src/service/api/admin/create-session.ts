@@ -27,7 +27,7 @@ export async function createSession(
     throw invalidRequest("replaces_session_id", "is the session of the actor");
   }
   const limit = limitFor(request.limit, deps.limitPolicies(), wanted);
-  const created = await createForActor(deps, wanted, requestContextOf(context), replaces, limit);
+  const created = await createForActor(deps, wanted, requestContextOf(context), { replaces, limit });
   if (created.ok) return response(deps, created);
   if (created.reason === "rate_limited") throw rateLimited(created.retryAfterMs);
   if (created.reason === "session_limit") throw limitExceeded(created, (session) => deps.store.shiftMs(session));

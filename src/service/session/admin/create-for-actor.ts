@@ -2,10 +2,9 @@
 import type { Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
-import type { NewSession, SessionId } from "../model.ts";
+import type { NewSession } from "../model.ts";
 import type { SessionStore } from "../ports.ts";
-import { type Created, create, type SessionRefused } from "./create.ts";
-import type { SessionLimit } from "./limit.ts";
+import { type Created, type CreateOptions, create, type SessionRefused } from "./create.ts";
 
 type Deps = Parameters<typeof create>[0] & {
   readonly store: Pick<SessionStore, "find" | "attach" | "end">;
@@ -26,16 +25,15 @@ export async function createForActor(
   deps: Deps,
   wanted: Omit<NewSession, "sid">,
   requester: Requester,
-  replaces?: SessionId,
-  limit?: SessionLimit,
+  { replaces, limit }: CreateOptions = {},
 ): Promise<Created | Limited | SessionRefused | ActorRefused> {
   const { actor } = wanted;
-  if (actor === undefined) return create(deps, wanted, requester, replaces, limit);
-  if (actor.sessionId === undefined) return create(deps, wanted, requester, replaces);
+  if (actor === undefined) return create(deps, wanted, requester, { replaces, limit });
+  if (actor.sessionId === undefined) return create(deps, wanted, requester, { replaces });
   const found = await deps.store.find(actor.sessionId);
   if (!found.ok || found.session.subject !== actor.subject) return { ok: false, reason: "ended" };
   if (found.session.actor !== undefined) return { ok: false, reason: "has_actor" };
-  const created = await create(deps, wanted, requester, replaces);
+  const created = await create(deps, wanted, requester, { replaces });
   if (!created.ok || !actor.endsWithSession) return created;
   const { sid, subject, createdAt, absoluteExpiresAt } = created.session;
   const attached = await deps.store.attach(sid, actor.sessionId, absoluteExpiresAt - createdAt);

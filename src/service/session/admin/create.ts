@@ -42,13 +42,18 @@ export type SessionRefused = {
 /** How many live sessions of one subject others may use in its place. They are counted apart from those that the subject uses. */
 const MAX_ACTOR_SESSIONS = 8;
 
-/** Creates a session with its first tokens, and ends the session `replaces`. If the subject then has too many, some end. */
+export type CreateOptions = {
+  /** A session that ends when the new one is created. */
+  readonly replaces?: SessionId | undefined;
+  readonly limit?: SessionLimit | undefined;
+};
+
+/** Creates a session with its first tokens. If the subject then has too many, some end. */
 export async function create(
   deps: Deps,
   wanted: Omit<NewSession, "sid">,
   requester: Requester,
-  replaces?: SessionId,
-  limit?: SessionLimit,
+  { replaces, limit }: CreateOptions = {},
 ): Promise<Created | Limited | SessionRefused> {
   const { actor } = wanted;
   const sid = deps.random.sessionId(wanted.subject);
@@ -85,22 +90,25 @@ export async function create(
 /** Records a session that a limit refused. The attempt does not count. */
 export function recordRefusal(
   { createLimit, audit }: CreateLimit,
-  { subject, clientId }: Pick<NewSession, "subject" | "clientId">,
+  wanted: Pick<NewSession, "subject" | "actor" | "clientId">,
   { scope, maxSessions }: SessionLimit,
   requester: Requester,
 ): void {
-  createLimit.giveBack(subject);
+  const { subject, clientId } = wanted;
+  createLimit.giveBack(keyOf(wanted));
   audit({ event: "session_refused", subject, clientId, scope, maxSessions }, requester);
 }
 
 /** Creates a session within the limit of its subject, or of its actor. */
 export function withinLimit<T>(
   { createLimit, audit }: CreateLimit,
-  { subject, actor }: Pick<NewSession, "subject" | "actor">,
+  wanted: Pick<NewSession, "subject" | "actor">,
   requester: Requester,
   create: () => Promise<T>,
 ): Promise<T | Limited> {
-  const key = actor?.subject ?? subject;
-  const about = { limit: "create", subject, actor: actor?.subject } as const;
-  return attempt({ rateLimit: createLimit, key, about, requester, audit }, create);
+  const about = { limit: "create", subject: wanted.subject, actor: wanted.actor?.subject } as const;
+  return attempt({ rateLimit: createLimit, key: keyOf(wanted), about, requester, audit }, create);
 }
+
+/** Returns what a creation is counted under: its subject, or whoever acts in its place. */
+const keyOf = ({ subject, actor }: Pick<NewSession, "subject" | "actor">) => actor?.subject ?? subject;

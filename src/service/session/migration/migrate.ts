@@ -73,7 +73,7 @@ export async function migrate(
   const requester = asMigration(from);
   const { subject } = wanted;
   const sid = deps.sessionIdOf(subject, id);
-  const result = await withinLimit(deps, { subject }, requester, () =>
+  const result = await withinLimit(deps, wanted, requester, () =>
     store.create({ ...wanted, sid }, deps.random.nonce(), {
       cap: maxSessionsPerSubject,
       limit,

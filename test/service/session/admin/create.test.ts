@@ -29,7 +29,7 @@ async function run(outcome: Partial<Created>, replaces?: typeof PREVIOUS) {
   });
   const createLimit = limitOf();
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
-  const result = await create({ ...deps, maxSessionsPerSubject: 20, createLimit }, WANTED, REQUESTER, replaces);
+  const result = await create({ ...deps, maxSessionsPerSubject: 20, createLimit }, WANTED, REQUESTER, { replaces });
   if (!result.ok) throw new Error(`refused: ${result.reason}`);
   return { result, createLimit, ...port, events: port.stepsOf("audit").flat() };
 }
@@ -111,7 +111,7 @@ test("a creation that a limit refuses does not count, and is recorded", async ()
   const createLimit = limitOf();
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
   const given = { ...deps, maxSessionsPerSubject: 20, createLimit };
-  expect(await create(given, WANTED, REQUESTER, PREVIOUS, limit)).toEqual({
+  expect(await create(given, WANTED, REQUESTER, { replaces: PREVIOUS, limit })).toEqual({
     ok: false,
     reason: "session_limit",
     limit,
@@ -124,13 +124,24 @@ test("a creation that a limit refuses does not count, and is recorded", async ()
   expect(createLimit.counted).toEqual([]);
 });
 
+test("a refused creation of somebody who acts for the subject does not count for whoever acts", async () => {
+  const limit = { scope: "subject", maxSessions: 3, whenExceeded: "refuse" } as const;
+  const port = script({ create: async () => ({ ok: false, reason: "refused", limit, live: [] }) });
+  const createLimit = limitOf();
+  const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
+  const given = { ...deps, maxSessionsPerSubject: 20, createLimit };
+  const wanted = { ...WANTED, actor: { subject: "support" } };
+  expect(await create(given, wanted, REQUESTER, { limit })).toMatchObject({ ok: false, reason: "session_limit" });
+  expect(createLimit.counted).toEqual([]);
+});
+
 test("within a limit, what ends for it is recorded", async () => {
   const limit = { scope: "subject", maxSessions: 1, whenExceeded: "end_oldest" } as const;
   const evicted = [sidOf("x")];
   const port = script({ create: async () => ({ ...createdOf(sessionOf()), evicted }) });
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
   const given = { ...deps, maxSessionsPerSubject: 20, createLimit: limitOf() };
-  expect(await create(given, WANTED, REQUESTER, undefined, limit)).toMatchObject({ ok: true, session: sessionOf() });
+  expect(await create(given, WANTED, REQUESTER, { limit })).toMatchObject({ ok: true, session: sessionOf() });
   expect(port.stepsOf("audit").flat()).toEqual([
     CREATED,
     { event: "session_ended", sid: sidOf("x"), subject: "alice", reason: "session_limit" },
