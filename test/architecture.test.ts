@@ -1,5 +1,5 @@
 /**
- * Tests what the packages (wings, the folders of `src/`) and their rooms may import, and that no file and no function is too long.
+ * Tests what the packages (the folders of `src/`) and their folders may import, and that no file and no function is too long.
  */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
@@ -10,20 +10,22 @@ const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
 
 /**
- * What the folders of a wing may import, as the field `walls` of its manifest says: folders and files of the wing (`./session`), of other
- * wings and of the root (`platform/net`, `gen`), and packages. `.` is the wing itself, `*` means everything. If several folders contain a
- * file, the innermost one counts. A permission for a folder does not cover a subfolder that has its own entry: `./observability` does not
- * cover `observability/telemetry`. Node's own modules need no permission, but for its database.
+ * The import rules of a package, which are the field `mayImport` of its manifest. They say for each folder what it may import: folders and
+ * files of the package (`./session`), of other packages and of the root (`platform/net`, `gen`), and libraries. `.` is the package itself,
+ * `*` means everything. If several folders contain a file, the innermost one counts. A permission for a folder does not cover a subfolder
+ * that has its own entry: `./observability` does not cover `observability/telemetry`. Node's own modules need no permission, but for its
+ * database.
  */
-type Walls = Readonly<Record<string, readonly string[]>>;
+type ImportRules = Readonly<Record<string, readonly string[]>>;
 
-/** The permissions by folder, both as paths from `src/`. */
-const WALLS = new Map<string, readonly string[]>();
-for (const wing of readdirSync(SRC).filter((name) => name !== "README.md")) {
-  const { walls } = JSON.parse(readFileSync(join(SRC, wing, "package.json"), "utf8")) as { readonly walls: Walls };
-  for (const [folder, allowed] of Object.entries(walls)) {
-    const paths = allowed.map((wall) => (wall.startsWith("./") ? join(wing, wall) : wall));
-    WALLS.set(join(wing, folder), paths);
+/** What each folder may import, both as paths from `src/`. */
+const MAY_IMPORT = new Map<string, readonly string[]>();
+for (const name of readdirSync(SRC).filter((entry) => entry !== "README.md")) {
+  const manifest = JSON.parse(readFileSync(join(SRC, name, "package.json"), "utf8"));
+  const { mayImport } = manifest as { readonly mayImport: ImportRules };
+  for (const [folder, allowed] of Object.entries(mayImport)) {
+    const paths = allowed.map((path) => (path.startsWith("./") ? join(name, path) : path));
+    MAY_IMPORT.set(join(name, folder), paths);
   }
 }
 
@@ -47,60 +49,60 @@ const target = (file: string, specifier: string) =>
 
 const isFree = (specifier: string) => specifier.startsWith("node:") && specifier !== "node:sqlite";
 
-/** Returns the wing of a file, or its room in the service: `verifier`, `service/store`. */
-const roomOf = (file: string) => /^(service\/[^/]+|[^/]+)/.exec(file)?.[1] ?? "";
+/** Returns the package of a file, or its folder in the service: `verifier`, `service/store`. */
+const partOf = (file: string) => /^(service\/[^/]+|[^/]+)/.exec(file)?.[1] ?? "";
 
 /** The composition root, and the file that starts it, import everything. */
-const isRoot = (file: string) => ["service/server", "service/main.ts"].includes(roomOf(file));
+const isRoot = (file: string) => ["service/server", "service/main.ts"].includes(partOf(file));
 
 const isIn = (file: string, folder: string) => file === folder || file.startsWith(`${folder}/`);
 
-/** Returns the innermost folder with walls that a file lies in, or an empty text. */
+/** Returns the innermost folder with an import rule that a file lies in, or an empty text. */
 const folderOf = (file: string) =>
-  [...WALLS.keys()].reduce(
+  [...MAY_IMPORT.keys()].reduce(
     (found, folder) => (isIn(file, folder) && folder.length > found.length ? folder : found),
     "",
   );
 
-/** Returns whether the permission to import `wall`, a folder or a file, covers `inside`. */
-const opens = (wall: string, inside: string) =>
-  wall === "*" ||
-  inside === wall ||
-  (isIn(inside, wall) && !(folderOf(inside) !== wall && isIn(folderOf(inside), wall)));
+/** Returns whether the permission to import `path`, a folder or a file, covers `inside`. */
+const covers = (path: string, inside: string) =>
+  path === "*" ||
+  inside === path ||
+  (isIn(inside, path) && !(folderOf(inside) !== path && isIn(folderOf(inside), path)));
 
-test("every folder is behind its walls", () => {
+test("every folder imports only what its rule allows", () => {
   const breaches: string[] = [];
   for (const file of files) {
     const folder = folderOf(file);
-    const allowed = WALLS.get(folder);
-    expect(allowed, `the folder of ${file} has no walls: name it in the manifest of its wing`).toBeDefined();
+    const allowed = MAY_IMPORT.get(folder);
+    expect(allowed, `the folder of ${file} has no import rule: name it in mayImport of its package.json`).toBeDefined();
     for (const specifier of importsOf(file).filter((one) => !isFree(one))) {
       const inside = target(file, specifier);
-      const ok = folderOf(inside) === folder || allowed?.some((wall) => opens(wall, inside));
+      const ok = folderOf(inside) === folder || allowed?.some((path) => covers(path, inside));
       if (!ok) breaches.push(`${file} → ${inside}`);
     }
   }
   expect(breaches).toEqual([]);
 });
 
-/** Libraries that talk to the world, with the only rooms that may import them, whatever the manifests say. */
+/** Libraries that talk to the world, with the only folders that may import them, whatever the manifests say. */
 const KEEPERS: Readonly<Record<string, readonly string[]>> = {
   ioredis: ["service/store"],
   "node:sqlite": ["service/store"],
   jose: ["verifier", "service/sign-in"],
 };
 
-test("the domain imports nothing, adapters do not know each other, and what talks to the world has one room", () => {
+test("the domain imports nothing, adapters do not know each other, and what talks to the world has one folder", () => {
   const adapters = ["store", "tokens", "api", "signals", "observability", "workers", "cli"].map(
     (name) => `service/${name}`,
   );
-  expect(WALLS.get("service/session")).toEqual([]);
+  expect(MAY_IMPORT.get("service/session")).toEqual([]);
   const between = files.flatMap((file) =>
     importsOf(file)
       .map((specifier) => target(file, specifier))
-      .filter((inside) => adapters.includes(roomOf(inside)) && roomOf(inside) !== roomOf(file))
-      .filter(() => adapters.includes(roomOf(file)) && roomOf(file) !== "service/cli")
-      .map((inside) => `${roomOf(file)} → ${roomOf(inside)}`),
+      .filter((inside) => adapters.includes(partOf(inside)) && partOf(inside) !== partOf(file))
+      .filter(() => adapters.includes(partOf(file)) && partOf(file) !== "service/cli")
+      .map((inside) => `${partOf(file)} → ${partOf(inside)}`),
   );
   expect([...new Set(between)].sort()).toEqual([
     "service/api → service/signals",
@@ -109,7 +111,7 @@ test("the domain imports nothing, adapters do not know each other, and what talk
   ]);
   const strangers = files.flatMap((file) =>
     importsOf(file)
-      .filter((specifier) => KEEPERS[specifier]?.every((room) => !isIn(file, room)))
+      .filter((specifier) => KEEPERS[specifier]?.every((folder) => !isIn(file, folder)))
       .map((specifier) => `${file} → ${specifier}`),
   );
   expect(strangers).toEqual([]);
@@ -134,30 +136,30 @@ test("only entry points touch the environment, and only config reads variables f
   expect([...new Set(uses)].sort()).toEqual(["service/main.ts: process.env);", "service/main.ts: process.env,"]);
 });
 
-test("no wall lets through what nobody imports", () => {
-  const stale = [...WALLS].flatMap(([folder, walls]) => {
+test("no rule allows an import that nobody makes", () => {
+  const stale = [...MAY_IMPORT].flatMap(([folder, allowed]) => {
     const own = files.filter((file) => folderOf(file) === folder);
     const used = own.flatMap((file) => importsOf(file).map((specifier) => target(file, specifier)));
-    return walls.filter((wall) => !used.some((inside) => opens(wall, inside))).map((wall) => `${folder} → ${wall}`);
+    return allowed.filter((path) => !used.some((inside) => covers(path, inside))).map((path) => `${folder} → ${path}`);
   });
   expect(stale).toEqual([]);
 });
 
-/** The largest number of pairs of wings, or rooms of the service, of which one imports the other. The composition root does not count. */
+/** The largest number of pairs of packages, or folders of the service, of which one imports the other. The composition root does not count. */
 const MAX_ARROWS = 62;
 
-test("the rooms know few of each other", () => {
-  const rooms = new Set(files.map(roomOf));
+test("packages, and folders of the service, import few of each other", () => {
+  const parts = new Set(files.map(partOf));
   const arrows = files
     .filter((file) => !isRoot(file))
-    .flatMap((file) => importsOf(file).map((specifier) => [roomOf(file), roomOf(target(file, specifier))] as const))
-    .filter(([from, to]) => from !== to && (rooms.has(to) || to === "gen"))
+    .flatMap((file) => importsOf(file).map((specifier) => [partOf(file), partOf(target(file, specifier))] as const))
+    .filter(([from, to]) => from !== to && (parts.has(to) || to === "gen"))
     .map((arrow) => arrow.join(" → "));
   expect(new Set(arrows).size).toBeLessThanOrEqual(MAX_ARROWS);
 });
 
 test("the composition root composes, and stays small", () => {
-  expect(files.filter((file) => roomOf(file) === "service/server").length).toBeLessThanOrEqual(23);
+  expect(files.filter((file) => partOf(file) === "service/server").length).toBeLessThanOrEqual(23);
 });
 
 /** The most lines that a file and a function may have. */

@@ -44,8 +44,8 @@ function usesOf(file: string): string[] {
 
 /** Returns the modules that the users of the packages import. */
 function entryPoints(): Set<string> {
-  const rooms = readdirSync(join(ROOT, "src")).filter((name) => name !== "README.md");
-  const manifests = rooms.map((room) => join("src", room, "package.json"));
+  const folders = readdirSync(join(ROOT, "src")).filter((name) => name !== "README.md");
+  const manifests = folders.map((folder) => join("src", folder, "package.json"));
   return new Set(
     manifests
       .filter((manifest) => existsSync(join(ROOT, manifest)))

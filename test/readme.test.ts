@@ -89,16 +89,16 @@ test("the routes are those of the contract", () => {
   expect(rows.sort()).toEqual(routes.sort());
 });
 
-test("the tables of the architecture have every wing, and every room of the service", () => {
+test("the tables of the architecture have every package, and every folder of the service", () => {
   const page = read("docs/why/architecture.md");
   const foldersOf = (parent: string) =>
     readdirSync(join(ROOT, parent), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => `${parent}/${name}/`);
   const where = (heading: string) => tableOf(page, heading).map(([cell]) => unquoted(cell) ?? "");
-  expect(where("Wings").filter((path) => path.startsWith("src/"))).toEqual(foldersOf("src"));
-  const rooms = foldersOf("src/service").filter((path) => path !== "src/service/bin/");
-  expect(where("Rooms of the service").toSorted()).toEqual(rooms);
+  expect(where("Packages").filter((path) => path.startsWith("src/"))).toEqual(foldersOf("src"));
+  const folders = foldersOf("src/service").filter((path) => path !== "src/service/bin/");
+  expect(where("Folders of the service").toSorted()).toEqual(folders);
 });
 
 test("the README is short, and its lines are readable", () => {

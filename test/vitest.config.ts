@@ -12,11 +12,11 @@ const LONG_FORMS = [
   ...(process.env.CONTAINER === "long" ? [] : ["test/container/gateway.test.ts"]),
 ];
 
-const inService = (room: string) => `service/${room}`;
+const inService = (folder: string) => `service/${folder}`;
 
 /**
- * Folders of `test/` (rooms) whose tests leave nothing behind in their process, so that many files share one. A separate process would cost
- * each file half a second of CPU time for loading the modules again.
+ * Folders of `test/` whose tests leave nothing behind in their process, so that many files share one. A separate process would cost each
+ * file half a second of CPU time for loading the modules again.
  */
 const SHARED = [
   ...[
@@ -32,7 +32,7 @@ const SHARED = [
     ...["api", "cli", "config", "forward-auth", "observability", "pages"].map(inService),
     ...["session", "signals", "store", "tokens"].map(inService),
     ...["browser/simulation", "deploy", "verifiers"],
-  ].map((room) => `test/${room}/**/*.test.ts`),
+  ].map((folder) => `test/${folder}/**/*.test.ts`),
   // This pattern leaves out overload.test.ts. In a process that is shared with other test files, its clients are too slow while busy
   // programs run beside them.
   "test/service/server/**/!(overload).test.ts",

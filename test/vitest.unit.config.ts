@@ -1,10 +1,10 @@
 import { configDefaults, defineConfig } from "vitest/config";
 import { HANG_MS } from "./support/patience.ts";
 
-/** Folders of `test/` (rooms) whose tests need only `npm ci`: no root, no server, no browser. */
-const ROOMS = [
+/** Folders of `test/` whose tests need only `npm ci`: no root, no server, no browser. */
+const FOLDERS = [
   ...["service/session", "service/tokens", "service/api", "platform/clock", "platform/net", "browser/simulation"],
-  ...["call", "client", "codec", "fetch", "response", "routes"].map((room) => `connect-http-routes/${room}`),
+  ...["call", "client", "codec", "fetch", "response", "routes"].map((folder) => `connect-http-routes/${folder}`),
 ];
 
 /** Excludes the long searches, and tests that give files to another user, which only root can do. */
@@ -16,10 +16,10 @@ const LEFT_OUT = [
 
 export default defineConfig({
   test: {
-    include: ROOMS.map((room) => `test/${room}/**/*.test.ts`),
+    include: FOLDERS.map((folder) => `test/${folder}/**/*.test.ts`),
     exclude: [...configDefaults.exclude, ...LEFT_OUT],
     testTimeout: HANG_MS,
-    // The tests of these rooms leave nothing behind in their process, and loading the modules again costs half a second of CPU time.
+    // The tests of these folders leave nothing behind in their process, and loading the modules again costs half a second of CPU time.
     isolate: false,
   },
 });

@@ -252,7 +252,7 @@ function build(folder: string, out: string): void {
 
 /** Returns the published fields of a manifest. Left out are those that are only for developers in this tree. */
 function publishedFields(folder: string, manifest: object): object {
-  const { private: _, scripts: __, walls: ___, ...fields } = manifest as Readonly<Record<string, unknown>>;
+  const { private: _, scripts: __, mayImport: ___, ...fields } = manifest as Readonly<Record<string, unknown>>;
   const { version, license, repository } = root;
   const directory = relative(ROOT, packageDirectory(folder));
   return {

@@ -1,5 +1,5 @@
 /**
- * Mutates the sources of one room, or some of its files, and prints which mutants no test noticed.
+ * Mutates the sources of one target (targets.ts), or some of its files, and prints which mutants no test noticed.
  *
  *     npm run mutation -- tokens
  *     npm run mutation -- store src/service/store/embedded/rows.ts
@@ -8,7 +8,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { ROOMS } from "./rooms.ts";
+import { TARGETS } from "./targets.ts";
 
 type Position = { readonly line: number; readonly column: number };
 type Mutant = {
@@ -26,13 +26,13 @@ const UNNOTICED: ReadonlySet<string> = new Set(["Survived", "NoCoverage"]);
 /** StrykerJS has judged the mutant neither way: its run ended in an error that is no failed test. */
 const UNJUDGED: ReadonlySet<string> = new Set(["RuntimeError", "CompileError", "Pending"]);
 
-const [room = "session", ...files] = process.argv.slice(2);
-if (!Object.hasOwn(ROOMS, room)) throw new Error(`the room must be one of ${Object.keys(ROOMS).join(", ")}`);
+const [target = "session", ...files] = process.argv.slice(2);
+if (!Object.hasOwn(TARGETS, target)) throw new Error(`the target must be one of ${Object.keys(TARGETS).join(", ")}`);
 const only = files.length === 0 ? [] : ["--mutate", files.join(",")];
 const stryker = spawnSync(
   "test/mutation/node_modules/.bin/stryker",
   ["run", "test/mutation/stryker.config.ts", ...only],
-  { stdio: "inherit", env: { ...process.env, ROOM: room } },
+  { stdio: "inherit", env: { ...process.env, TARGET: target } },
 );
 if (stryker.status !== 0) process.exit(1);
 
@@ -42,7 +42,7 @@ const excuses = new Set(
     .filter((line) => line !== "" && !line.startsWith("#"))
     .map((line) => line.split(" | ").slice(0, 3).join(" | ")),
 );
-const report = JSON.parse(readFileSync(`node_modules/.cache/mutation/${room}.json`, "utf8")) as Report;
+const report = JSON.parse(readFileSync(`node_modules/.cache/mutation/${target}.json`, "utf8")) as Report;
 const counts = { noticed: 0, excused: 0, unnoticed: 0, unjudged: 0 };
 for (const [file, { source, mutants }] of Object.entries(report.files)) {
   for (const mutant of mutants) {
@@ -59,7 +59,7 @@ for (const [file, { source, mutants }] of Object.entries(report.files)) {
   }
 }
 const percent = (100 * counts.noticed) / (counts.noticed + counts.unnoticed + counts.unjudged);
-console.log(`${room}: ${percent.toFixed(1)} % noticed`, counts);
+console.log(`${target}: ${percent.toFixed(1)} % noticed`, counts);
 if (!(percent >= LEAST_PERCENT)) process.exitCode = 1;
 
 function oneLine(code: string): string {

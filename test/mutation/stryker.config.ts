@@ -1,6 +1,6 @@
-import { chosenRoom } from "./rooms.ts";
+import { chosenTarget } from "./targets.ts";
 
-const { name, sources } = chosenRoom();
+const { name, sources } = chosenTarget();
 
 export default {
   packageManager: "npm",

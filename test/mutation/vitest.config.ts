@@ -1,8 +1,8 @@
 import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { chosenRoom } from "./rooms.ts";
+import { chosenTarget } from "./targets.ts";
 
-const { tests, leftOut = [] } = chosenRoom();
+const { tests, leftOut = [] } = chosenTarget();
 
 /** The first test that fails ends the run of a mutant, so the files that took least time in the last run come first. */
 class ShortestFirst extends BaseSequencer {
@@ -12,7 +12,7 @@ class ShortestFirst extends BaseSequencer {
   }
 }
 
-/** Of the room's tests, StrykerJS runs for each mutant the ones that reach its line. */
+/** For each mutant, StrykerJS runs those of the target's tests that reach the line of the mutant. */
 export default defineConfig({
   test: {
     include: tests.map((path) => (path.endsWith(".ts") ? path : `${path}/**/*.test.ts`)),

@@ -10,20 +10,20 @@ type Row = { files: number; tests: number; failed: number; skipped: number; seco
 
 const emptyRow = (): Row => ({ files: 0, tests: 0, failed: 0, skipped: 0, seconds: 0 });
 
-/** Returns the wing, or the room of the service, that a test file tests: `service/server` for `test/service/server/tls.test.ts`. */
-const roomOf = (path: string) => /^test\/(service\/[^/]+|[^/]+)\//.exec(path)?.[1] ?? "(top)";
+/** Returns the package, or the folder of the service, that a test file tests: `service/server` for `test/service/server/tls.test.ts`. */
+const folderOf = (path: string) => /^test\/(service\/[^/]+|[^/]+)\//.exec(path)?.[1] ?? "(top)";
 
 export default class Summary implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
-    const rooms = new Map<string, Row>();
+    const folders = new Map<string, Row>();
     const total = { ...emptyRow(), failed: unhandled.length };
     for (const module of modules) {
-      const room = module.project.name === "valkey" ? "valkey" : roomOf(relative(process.cwd(), module.moduleId));
-      const row = rooms.get(room) ?? emptyRow();
-      rooms.set(room, row);
+      const folder = module.project.name === "valkey" ? "valkey" : folderOf(relative(process.cwd(), module.moduleId));
+      const row = folders.get(folder) ?? emptyRow();
+      folders.set(folder, row);
       for (const sum of [row, total]) add(sum, module);
     }
-    const text = report(rooms, total);
+    const text = report(folders, total);
     if (process.env.DURATIONS === "write") writeDurations(modules);
     process.on("exit", () => console.log(text));
   }
@@ -62,12 +62,12 @@ function writeDurations(modules: readonly TestModule[]): void {
   writeFileSync(new URL("durations.json", import.meta.url), `${text}\n`);
 }
 
-function report(rooms: ReadonlyMap<string, Row>, total: Row): string {
-  const rows = [...rooms].sort(([, a], [, b]) => b.seconds - a.seconds);
+function report(folders: ReadonlyMap<string, Row>, total: Row): string {
+  const rows = [...folders].sort(([, a], [, b]) => b.seconds - a.seconds);
   const line = (cells: readonly (string | number)[]) =>
     cells.map((cell, at) => (at === 0 ? String(cell).padEnd(20) : String(cell).padStart(8))).join("");
   return [
-    line(["room", "files", "passed", "failed", "skipped", "seconds"]),
+    line(["folder", "files", "passed", "failed", "skipped", "seconds"]),
     ...[...rows, ["all", total] as const].map(([name, row]) =>
       line([name, row.files, row.tests, row.failed, row.skipped, row.seconds.toFixed(1)]),
     ),

@@ -32,7 +32,7 @@ function openDispatch(respond: Sender["send"] = () => new Promise<never>(() => {
   const attempts: unknown[] = [];
   const recorded: unknown[] = [];
   const failures: unknown[] = [];
-  const rooms: unknown[] = [];
+  const hints: unknown[] = [];
   const paused: unknown[] = [];
   const store = { record: async (): Promise<boolean> => true, setState: async (): Promise<boolean> => true };
   const deps: Partial<DeliveryDeps> = {
@@ -74,10 +74,10 @@ function openDispatch(respond: Sender["send"] = () => new Promise<never>(() => {
     },
   };
   const dispatch = new Dispatch(deps as DeliveryDeps, {
-    onRoom: ({ partition }) => void rooms.push(partition),
+    onRoom: ({ partition }) => void hints.push(partition),
     onPaused: async ({ subscription }) => void paused.push(subscription.id),
   });
-  return { state, dispatch, attempts, recorded, failures, rooms, paused, store };
+  return { state, dispatch, attempts, recorded, failures, hints, paused, store };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -166,7 +166,7 @@ const failed: SendResult = { ok: true, status: 500 };
 describe("a response", () => {
   test("makes room for the next signal, and is reported with the time since the session has ended", async () => {
     const responses: PromiseWithResolvers<SendResult>[] = [];
-    const { state, dispatch, attempts, recorded, rooms } = openDispatch(() => {
+    const { state, dispatch, attempts, recorded, hints } = openDispatch(() => {
       const response = Promise.withResolvers<SendResult>();
       responses.push(response);
       return response.promise;
@@ -181,16 +181,16 @@ describe("a response", () => {
     await quiet();
     expect(attempts[1]).toEqual(["webhook", undefined, 999]);
     // Nothing has failed, and the log has no more signals.
-    expect([recorded, rooms]).toEqual([[], []]);
+    expect([recorded, hints]).toEqual([[], []]);
   });
 
   test("asks for more signals where the log has some, as long as the partition is read here", async () => {
-    const { dispatch, rooms } = openDispatch(async () => accepted);
+    const { dispatch, hints } = openDispatch(async () => accepted);
     const more = destination("more", 1);
     for (const line of more.lane.lines) line.more = true;
     dispatch.wake(more);
     await quiet();
-    expect(rooms).toEqual([0]);
+    expect(hints).toEqual([0]);
     const response = Promise.withResolvers<SendResult>();
     const closed = openDispatch(() => response.promise);
     const lost = destination("closed", 1);
@@ -200,7 +200,7 @@ describe("a response", () => {
     lost.lane.closeAll();
     response.resolve(accepted);
     await quiet();
-    expect(closed.rooms).toEqual([]);
+    expect(closed.hints).toEqual([]);
   });
 
   test("that is a failure is stored, and so is the first success after it", async () => {

@@ -208,7 +208,7 @@ describe("a signal that is not accepted", () => {
   });
 });
 
-describe("the room of a line", () => {
+describe("the capacity of a line", () => {
   test("is sixteen signals besides those that have failed", () => {
     add(MAX_LINE + 5);
     expect([line.items.length, lane.room(line), line.more]).toEqual([MAX_LINE, 0, true]);

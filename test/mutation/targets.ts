@@ -1,16 +1,16 @@
 /** What StrykerJS mutates in one run, and the tests that may notice. */
-type Room = {
+type Target = {
   readonly sources: readonly string[];
   readonly tests: readonly string[];
   readonly leftOut?: readonly string[];
 };
 
 /**
- * The rooms where a wrong sign is a wrong logout. The tests call the mutated code in their own process, because a mutant is switched on
- * there. Left out are tests of other processes, of browsers and frameworks, those that change the code's text themselves, searches that
+ * The parts of the sources in which a wrong sign is a wrong logout. The tests call the mutated code in their own process, because a mutant
+ * is switched on there. Left out are tests of other processes, of browsers and frameworks, those that change the code's text themselves, searches that
  * take longer than a mutant is worth, and the hook for React, which only a browser runs.
  */
-export const ROOMS: Readonly<Record<string, Room>> = {
+export const TARGETS: Readonly<Record<string, Target>> = {
   session: {
     sources: ["src/service/session/**/*.ts"],
     tests: ["test/service/session", "test/service/tokens/access-token.test.ts"],
@@ -55,10 +55,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
 };
 
-/** The room that the environment names. */
-export function chosenRoom(): Room & { readonly name: string } {
-  const name = process.env.ROOM ?? "session";
-  const room = ROOMS[name];
-  if (room === undefined) throw new Error(`there is no room ${name}`);
-  return { ...room, name };
+/** Returns the target that the environment names. */
+export function chosenTarget(): Target & { readonly name: string } {
+  const name = process.env.TARGET ?? "session";
+  const target = TARGETS[name];
+  if (target === undefined) throw new Error(`there is no target ${name}`);
+  return { ...target, name };
 }
