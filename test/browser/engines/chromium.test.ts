@@ -61,9 +61,11 @@ test(`${TABS} tabs make no more than a refresh per token life, whichever are kil
     await eventually(
       () => performance.now(),
       (nowMs) => nowMs >= endMs,
+      MEAN_LIFE_MS,
     );
   }
-  const allowed = LONG ? 12 : 4 + refreshesDue(performance.now() - startMs, TOKEN_TTL_S);
+  // The pages that open first may each refresh. Where lives are long, the greatest number leaves room for that.
+  const allowed = (LONG ? 0 : 4) + refreshesDue(performance.now() - startMs, TOKEN_TTL_S);
   expect(origin.refreshes).toBeLessThanOrEqual(allowed);
   for (const tab of tabs) expect(await statesOf(tab)).not.toContain("ended");
 });
@@ -116,6 +118,7 @@ test("a tab that was offline with a clock one year wrong makes one refresh after
   await eventually(
     () => tokenOf(tab),
     (reason) => reason === "unavailable" && performance.now() >= endMs,
+    OFFLINE_MS,
   );
   const [before, backMs] = [origin.refreshes, performance.now()];
   await engine.setOffline(false);
@@ -132,6 +135,7 @@ test("a service that stops and starts again ends nothing", async () => {
   await eventually(
     () => tokenOf(tab),
     (reason) => reason === "unavailable",
+    TOKEN_TTL_S * 1000,
   );
   origin.service = await origin.service.restart();
   await eventually(() => tokenOf(tab), isToken);

@@ -1,15 +1,20 @@
 /** Steps of the scenarios with pages that contain the kit. */
-import { until } from "../../support/until.ts";
+import { EVENT_MS, until } from "../../support/until.ts";
 import type { Engine, Tab } from "./driver.ts";
 import type { Origin } from "./origin.ts";
 
-/** Reads repeatedly, and resolves when `wanted` accepts the value. @throws an error with the last value and the condition */
-export const eventually = <T>(read: () => T | Promise<T>, wanted: (value: T) => boolean): Promise<T> =>
+/**
+ * Reads repeatedly, and resolves when `wanted` accepts the value.
+ *
+ * @param notBeforeMs how long the event takes even on an idle machine, because of a time in the scenario, such as the life of a token
+ * @throws an error with the last value and the condition
+ */
+export const eventually = <T>(read: () => T | Promise<T>, wanted: (value: T) => boolean, notBeforeMs = 0): Promise<T> =>
   until(async () => {
     const value = await read();
     if (!wanted(value)) throw new Error(`${JSON.stringify(value)} is not what this wants: ${wanted}`);
     return value;
-  });
+  }, notBeforeMs + EVENT_MS);
 
 /** Signs in, in a new tab. */
 export async function signIn(engine: Engine, origin: Origin, subject = "alice"): Promise<Tab> {
