@@ -50,7 +50,6 @@ export class KeySet<Key extends PublishedKey> {
     if (!deps.isOnDemand) void this.#follow();
   }
 
-  /** The ids of the published keys. */
   get kids(): readonly string[] {
     return [...this.#keys.keys()];
   }

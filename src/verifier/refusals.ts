@@ -33,7 +33,6 @@ export class Refusals {
     report({ event: "token_refused", reason, count, ...details });
   }
 
-  /** Returns the refusals since the start, by their reasons. */
   toRecords(): RefusalRecords {
     const entries = [...this.#records].map(([reason, { count, expected, received }]) => [
       reason,

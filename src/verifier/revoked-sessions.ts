@@ -32,7 +32,6 @@ type RevokedSessionsDeps = Pick<FeedDeps, "clock" | "monotonic" | "revokeKeys">;
 
 /** The content of the feed's batches so far, from a stream or from polls. An entry is kept until the tokens that it refuses expire. */
 export abstract class RevokedSessions {
-  /** How many batches have arrived. */
   batches = 0;
   /** The cursor with which the next request for the feed continues. */
   protected cursor = "";

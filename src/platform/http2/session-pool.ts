@@ -92,7 +92,6 @@ export class SessionPool {
 
 type NodeOptions = SecureClientSessionOptions;
 
-/** One connection of a pool. */
 class Member {
   readonly sessions: ClientSessions;
   readonly #onFailure: PoolOptions["onFailure"];

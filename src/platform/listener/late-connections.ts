@@ -148,7 +148,6 @@ export class LateConnections {
     );
   }
 
-  /** Records how long a request may have waited. */
   take(request: Request): void {
     const client = clientOf(request.socket);
     const waited = this.waited.get(client);

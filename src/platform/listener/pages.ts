@@ -15,7 +15,6 @@ export type Page = {
 };
 
 export type Render = (request: Request) => Page | Promise<Page>;
-/** Sends a page to one request. */
 export async function sendPage(render: Render, request: Request, response: Response) {
   const page = await render(request);
   if (page.onClosed !== undefined) response.once("close", page.onClosed);

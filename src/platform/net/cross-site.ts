@@ -11,7 +11,6 @@ type Sender = {
 };
 
 export type CrossSiteRules = {
-  /** Returns whether the pages of another origin may call. */
   readonly isAllowed: (origin: string) => boolean;
   /** Whether sibling domains under the same registrable domain may call if they name no origin. */
   readonly allowSameSite: boolean;

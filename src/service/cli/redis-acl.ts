@@ -70,7 +70,6 @@ async function printAcl({ env, print, note }: Context, options: Options): Promis
     note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);
 }
 
-/** Returns the password that is configured for a user, if there is one. */
 function configured(redis: RedisTarget | undefined, user: string): string | undefined {
   if (redis?.username !== user) return undefined;
   return redis.passwordFile === undefined ? redis.password : readText(redis.passwordFile).trim();

@@ -16,7 +16,6 @@ export function readAdmin(read: Read, addFault: AddFault) {
     /** Whether `/metrics` requires a credential with the scope `metrics`. */
     metricsAuth: read("METRICS_AUTH", boolean, false),
     console,
-    /** The provider by which operators sign in to the console. */
     consoleProviderFile,
   };
 }

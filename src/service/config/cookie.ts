@@ -89,7 +89,6 @@ export function cookieScope(text: string): Parsed<CookieScope> {
 /** Whether a cookie has the prefix `__Host-`, for which browsers require `Path=/` and allow no domain. Its case has no meaning. */
 export const isHostOnly = (name: string): boolean => /^__Host-/i.test(name);
 
-/** Returns the name of a cookie without its prefix. */
 export const plainName = (name: string): string => name.replace(PREFIX, "");
 
 export const cookiePath = ({ name, path }: Pick<CookieSettings, "name" | "path">): string =>

@@ -38,7 +38,6 @@ export function configFindings(env: Environment, config?: Config): readonly Conf
   ];
 }
 
-/** Returns a finding as one line, for the log. */
 export const lineOf = ({ found, remedy }: ConfigFinding): string => `${found} (${remedy})`;
 
 const { warning } = findingsAbout("configuration");

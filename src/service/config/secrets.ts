@@ -23,7 +23,6 @@ export function readSecret<T>(
   return given ?? filed;
 }
 
-/** Parses the content of a file. */
 export function readSecretFile<T>(path: string, parse: Parse<T>): Parsed<T> {
   let text: string;
   try {

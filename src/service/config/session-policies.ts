@@ -30,7 +30,6 @@ type SessionPolicies = {
 
 export type SessionPoliciesFile = SettingsFile<SessionPolicies>;
 
-/** The policies of a service without a file. */
 export const NO_POLICIES: SessionPoliciesFile = withoutFile({ limits: [], tokenExchange: [] });
 
 type Settings = { readonly oauthEndpoints: boolean };

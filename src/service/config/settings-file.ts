@@ -6,7 +6,6 @@ import type { Followed } from "../../platform/files/follow.ts";
 import { loadProtected } from "../../platform/files/protected-file.ts";
 import { nearest } from "../../platform/spelling/nearest.ts";
 
-/** The file cannot be used. */
 export class SettingsFileFault extends Error {
   override readonly name = "SettingsFileFault";
 }

@@ -100,7 +100,6 @@ function urlOf({ host, path }: Target, origins: readonly string[]): string {
   return origin !== undefined && path?.startsWith("/") ? origin + path : "";
 }
 
-/** Returns which of the origins has this host. */
 export const originAt = (host: string | undefined, origins: readonly string[]): string | undefined =>
   origins.find((origin) => isAt(origin, host ?? ""));
 

@@ -90,7 +90,6 @@ export function createAudit(
   };
 }
 
-/** Returns the times of an event by the wall clock. */
 function shownTimes(event: AuditEvent, shiftMs: SessionStore["shiftMs"]) {
   const { happenedAt } = { happenedAt: undefined, ...event };
   const place = "sid" in event && event.sid !== undefined ? { sid: event.sid } : undefined;
@@ -104,7 +103,6 @@ export type MakeCounter = (name: string, help: string, labelNames?: MetricOption
 
 type Counted = { readonly counter: FastCounter; readonly first: string; readonly second: string };
 
-/** Returns a function that counts events. */
 export function createEventCount(makeCounter: MakeCounter): (event: AuditEvent) => void {
   const counters = new Map<string, Counted>();
   for (const [event, [, name, help = "", ...fields]] of Object.entries(EFFECTS)) {

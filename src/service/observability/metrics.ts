@@ -25,7 +25,6 @@ export type Metrics = {
   stored(operation: string, outcome: "replied" | "lost", seconds: number): void;
   /** Adds a gauge. @param read returns its values at each exposition @param merge how the values of several workers combine (sum) */
   gauge(name: string, help: string, read: ReadSamples, merge?: Merge): void;
-  /** Returns all metrics as objects. */
   values(): Promise<readonly MetricValues[]>;
   /** Records that an old session was to be migrated, that is, continued as a session of this service. */
   migrated(result: "migrated" | "repeated" | "refused" | "failed"): void;
@@ -125,7 +124,6 @@ export function createMetrics(log?: LogCounts): Metrics {
 /** How many values the label `event` may have. All further events share one. */
 const MAX_EVENTS = 100;
 
-/** Exposes the counts of the log as metrics. */
 function countLines(registry: Registry, log: LogCounts, counter: MakeCounter): void {
   const labels: [string, string] = ["event", "level"];
   const lines = counter("session_log_lines_total", "Log lines by event", labels);

@@ -148,7 +148,6 @@ type OfSession = {
   readonly actor?: string | undefined;
 };
 
-/** Returns the names that each event of a session has. */
 export function namesOf({ sid, subject, actor }: Pick<Session, "sid" | "subject" | "actor">): OfSession {
   return actor === undefined ? { sid, subject } : { sid, subject, actor: actor.subject };
 }

@@ -28,7 +28,6 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** A field of a request that breaks a rule. */
 export type FieldViolation = {
   /** The path of the field by the names of the contract, such as `client.user_agent`; empty for the request as a whole. */
   readonly field: string;

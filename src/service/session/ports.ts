@@ -224,7 +224,6 @@ export interface PeekableRateLimit extends RateLimit {
 }
 
 export interface Random {
-  /** Returns a session id in the subject's partition. */
   sessionId(subject: string): SessionId;
   /** Returns a nonce: 11 characters of base64url, 8 bytes. */
   nonce(): string;

@@ -19,7 +19,6 @@ export interface RefreshTokens {
 
 export type AccessToken = { readonly token: string; readonly expiresAt: WallMs };
 
-/** The claims of a verified access token. */
 export type AccessClaims = {
   readonly sid: SessionId;
   readonly sub: string;

@@ -9,7 +9,6 @@ import { isShort, type ProviderClaims, unsatisfied, valueAt } from "./user.ts";
 export type Operator = {
   readonly issuer: string;
   readonly subject: string;
-  /** The name for the audit. */
   readonly name: string;
   /** The requirements that the claims satisfied. */
   readonly satisfied: readonly string[];

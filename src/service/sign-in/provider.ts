@@ -54,7 +54,6 @@ export function createProvider(settings: ProviderClient) {
           return failure;
         }),
 
-    /** Verifies a logout token of this provider. */
     async verifyLogout(token: string): ReturnType<LogoutVerifier> {
       const found = await configuration().then(
         (config) => config.serverMetadata().jwks_uri,

@@ -3,10 +3,7 @@ import { type Request, type Response, respond, retryAfter } from "../../platform
 import { sendJson } from "../../platform/listener/json.ts";
 
 /** With 503, the sender may repeat the request, which then takes effect. */
-export type Received =
-  | { readonly status: 200 | 202 | 503 }
-  /** The token is not valid. */
-  | { readonly status: 400; readonly error: object };
+export type Received = { readonly status: 200 | 202 | 503 } | { readonly status: 400; readonly error: object };
 
 export const UNAVAILABLE: Received = { status: 503 };
 

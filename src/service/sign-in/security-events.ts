@@ -79,7 +79,6 @@ export function createAcceptEvent(deps: Deps): AcceptEvent {
   };
 }
 
-/** Returns the handler of pushed events. */
 export function createSecurityEvents(accept: AcceptEvent, deps: Deps & ReceiverDeps) {
   async function receive(request: Request): Promise<Received> {
     const text = await readBody(request, MAX_TOKEN_LENGTH);

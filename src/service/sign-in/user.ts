@@ -10,7 +10,6 @@ export type User = {
   readonly authTimeSeconds: number | undefined;
   readonly methods: readonly string[];
   readonly contextClass: string;
-  /** The login at the provider. */
   readonly upstream: { readonly issuer: string; readonly subject: string; readonly sessionId?: string };
 };
 

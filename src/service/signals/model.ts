@@ -69,7 +69,6 @@ export type SignalFilter = {
   readonly events?: readonly SignalEvent[];
 };
 
-/** Returns the notices that a subscription wants. */
 export function noticesOf({ events = [] }: SignalFilter): readonly SignalNotice[] {
   return NOTICES.filter((notice) => events.includes(SIGNAL_EVENTS[notice]));
 }
@@ -143,7 +142,6 @@ export type DeliveryError =
   | "invalid_response"
   | "behind_retention";
 
-/** A subscription without its counters. */
 export type KnownSubscription = SubscriptionDefinition & SubscriptionState & { readonly id: string };
 
 export type Subscription = KnownSubscription & {

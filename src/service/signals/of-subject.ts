@@ -42,7 +42,6 @@ export function createSubjectSignals({ log, subscriptions, clock }: Deps) {
       }
     },
 
-    /** Returns the subscriptions whose filter names a subject. */
     async named(subject: string): Promise<readonly string[]> {
       const named = (await subscriptions.known()).filter(
         ({ filter }) => filter.subject === subject || filter.exceptSubjects?.includes(subject),

@@ -109,7 +109,6 @@ export interface SubscriptionStore {
 
   get(id: string): Promise<Subscription | undefined>;
 
-  /** Returns all subscriptions, by id. */
   list(): Promise<readonly Subscription[]>;
 
   /** Returns all subscriptions without their counters, which costs the store little. */

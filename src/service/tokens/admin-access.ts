@@ -13,7 +13,6 @@ type AdminAccessEvents = {
 };
 
 export interface FollowedAdminAccess extends AdminAccess {
-  /** Returns whether a credential of this name has the scope. */
   grants(name: string, scope: Scope): boolean;
   /** Follows the file, if there is one, until the returned function is called. */
   watch(events: AdminAccessEvents, everyMs?: number): () => void;

@@ -126,7 +126,6 @@ function withSuccessor(keys: readonly RingKey[], kind: KeyKind, generate: Genera
   return successorOf(keys) === undefined ? [...keys, generate(kind)] : keys;
 }
 
-/** Returns the oldest of the published keys. */
 function successorOf(keys: readonly RingKey[]): RingKey | undefined {
   return keys.filter((key) => key.state === "published").sort((a, b) => a.since - b.since)[0];
 }

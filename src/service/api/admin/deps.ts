@@ -29,7 +29,6 @@ export type SessionAdminServiceDeps = {
   readonly actorSessionMaxMs: number;
   readonly reuseIntervalMs: number;
   readonly maxSessionsPerSubject: number;
-  /** Returns the limits in force. */
   readonly limitPolicies: () => readonly LimitPolicy[];
   readonly clock: WallClock;
   readonly oauthEndpoints: boolean;
@@ -37,6 +36,5 @@ export type SessionAdminServiceDeps = {
   readonly subjectSignals: SubjectSignals | undefined;
   /** Limits how often sessions are created for one subject. */
   readonly createLimit: RateLimit;
-  /** Limits how often a session is updated. */
   readonly updateLimit: RateLimit;
 };

@@ -108,7 +108,6 @@ export function isShared(error: ConnectError): boolean {
 /** The rate limit errors, by their `Retry-After`. The longest window of a rate limit bounds their number. */
 const rateLimitErrors = new Map<string, ConnectError>();
 
-/** Returns the error for a caller over a rate limit. */
 export function rateLimited(retryAfterMs: number): ConnectError {
   const seconds = retryAfter(retryAfterMs);
   let error = rateLimitErrors.get(seconds);

@@ -27,7 +27,6 @@ export const invalidTarget = (description: string) => new OAuthFailure(descripti
 /** Access tokens have no scopes, so none can be granted (RFC 6749 section 3.3). */
 export const invalidScope = () => new OAuthFailure("scope: access tokens have no scopes", INVALID_SCOPE);
 
-/** No policy allows the client to exchange tokens. */
 export const unauthorizedClient = () => new OAuthFailure("the client may not exchange tokens", UNAUTHORIZED_CLIENT);
 
 /** A token of the request is refused (RFC 8693 section 2.2.2). */

@@ -4,7 +4,6 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { invalidFields } from "../../session/errors.ts";
 import { hasRules, prepareRules } from "../rules/violations.ts";
 
-/** How many violations of one request are reported. */
 const MAX_VIOLATIONS = 20;
 
 type Implementation = (request: Message, context: HandlerContext) => unknown;

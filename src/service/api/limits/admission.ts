@@ -22,7 +22,6 @@ export type AdmissionOptions = {
   readonly maxLoopDelayMs: number;
   /** The delay, in ms, from which the store counts as late. */
   readonly maxStoreDelayMs: number;
-  /** Called for each call that is refused. */
   readonly onRefused: (cause: OverloadCause) => void;
   /** Returns milliseconds that never step back. */
   readonly clock?: () => number;

@@ -11,7 +11,6 @@ export type RefreshCookie = {
   read(header: string | null): PresentedCookie;
   /** Returns the `Set-Cookie` values, the refresh token's first. @param maxAge in seconds; without it the cookies end with the browser */
   set(token: string, maxAge: number | undefined, sid: string, access: AccessToken): readonly [string, ...string[]];
-  /** Whether there is a cookie with the access token. */
   readonly setsAccess: boolean;
   /** Returns the size of the access cookie with its name, its value and its attributes, in bytes. */
   accessBytes(access: AccessToken): number;

@@ -23,7 +23,6 @@ export type OAuthServiceDeps = SessionServiceDeps & {
   readonly issuer: string;
   /** The URL of the admin API as others reach it; undefined if that is not configured. */
   readonly adminUrl: string | undefined;
-  /** The algorithms of the published keys. */
   readonly keyAlgorithms: () => readonly string[];
 };
 

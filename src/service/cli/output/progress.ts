@@ -5,7 +5,6 @@ const INTERVAL_MS = 100;
 
 export type Progress = {
   readonly update: (done: number) => void;
-  /** Removes the bar. */
   readonly end: () => void;
 };
 

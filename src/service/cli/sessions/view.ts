@@ -15,13 +15,11 @@ const MAX_DEVICE = 40;
 
 export const sessionAsJson = (session: Session) => toJson(SessionSchema, session);
 
-/** Returns the name of a device, or its User-Agent if it has no name. */
 function deviceOf({ client }: Session): string {
   const name = client?.displayName || client?.userAgent || "";
   return name.length > MAX_DEVICE ? `${name.slice(0, MAX_DEVICE - 1)}…` : name;
 }
 
-/** Returns the kind that an option names. */
 export const kindNamed = (name = "unspecified"): ClientKind =>
   ClientKind[name.toUpperCase() as keyof typeof ClientKind];
 

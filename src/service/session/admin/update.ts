@@ -30,7 +30,6 @@ export async function update(
   return updated;
 }
 
-/** Updates a session within its limit. */
 export function withinUpdateLimit<T>(
   { audit, updateLimit }: Pick<Deps<never>, "audit" | "updateLimit">,
   sid: SessionId,

@@ -43,7 +43,6 @@ export function isProofKey(binding: DeviceBinding): binding is ProofKeyBinding {
   return binding.key.algorithm === "DPoP";
 }
 
-/** Returns the thumbprint as base64url. */
 export function thumbprintOf({ key }: { readonly key: { readonly thumbprint: Uint8Array } }): string {
   return Buffer.from(key.thumbprint).toString("base64url");
 }

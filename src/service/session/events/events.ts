@@ -105,7 +105,6 @@ export type DueRecord = {
 /** The events still to be recorded (due records) in a part of the store, such as a node of Redis. A part is available or not as a whole. */
 export type DueRecords = {
   readonly part: string;
-  /** When the records were read. */
   readonly now: StoreMs;
   readonly records: readonly DueRecord[];
 };

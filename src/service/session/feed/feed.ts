@@ -32,7 +32,6 @@ export type FeedState = {
   readonly watchers: number;
   /** How long ago the last reading that reached the end of the log began, in ms; undefined before there was one. */
   readonly ageMs: number | undefined;
-  /** The number of entries in memory. */
   readonly entries: number;
 };
 

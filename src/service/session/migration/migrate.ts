@@ -48,7 +48,6 @@ export type OldSession = {
 
 export type Migrated = {
   readonly ok: true;
-  /** Whether this call has created the session. */
   readonly isNew: boolean;
   readonly session: Session;
   readonly accessToken: AccessToken;

@@ -47,7 +47,6 @@ export class Lane {
   #retryAt = 0;
   #lastAcceptedAt: number | undefined;
 
-  /** The number of failed attempts in a row. */
   get failures(): number {
     return this.#failures;
   }

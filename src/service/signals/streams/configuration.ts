@@ -22,7 +22,6 @@ const SIGNAL_OF: Readonly<Record<string, SignalEvent>> = {
 };
 const EVENTS_SUPPORTED: readonly string[] = Object.keys(SIGNAL_OF);
 
-/** The properties that a receiver sets. */
 export type StreamProperties = {
   readonly description?: string;
   /** Empty means `session-revoked`: others have to be named. */

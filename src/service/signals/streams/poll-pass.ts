@@ -33,7 +33,6 @@ type Pass = {
   readonly open: Verdicts;
 };
 
-/** A stream, and the verdicts of its receiver. */
 type Judged = { readonly id: string; readonly filter: SignalFilter; readonly verdicts: Verdicts };
 
 /** Moves the cursors over signals that have a verdict, and returns at most `limit` signals that have none. */

@@ -10,7 +10,6 @@ const MAX_WAITING = { all: 64, receiver: 16 } as const;
 
 /** Counts the waiting polls of an instance. */
 export class WaitingPolls {
-  /** The receiver of each waiting poll. */
   readonly #waiting: string[] = [];
 
   /** Returns whether a poll of the receiver may wait. If so, the caller must call `leave` later. */

@@ -58,7 +58,6 @@ const CODES: Readonly<Record<number, Code>> = {
 export const providerTitle = async () =>
   ((await own("GET", "/console/sign-in")) as { readonly provider?: string }).provider;
 
-/** Leads the browser to the provider. */
 export async function signInByProvider(): Promise<void> {
   const { url } = (await own("POST", "/console/sign-in")) as { readonly url: string };
   location.assign(url);

@@ -22,7 +22,6 @@ const AGES = {
 
 export const EMPTY_FILTER: Filter = { subjectPrefix: "", clientId: "", device: "", ipAddress: "", age: "any" };
 
-/** Returns the fields of a ListSessions request. */
 export function requestOf({ age, ...filter }: Filter) {
   const { ms } = AGES[age];
   if (ms === undefined) return filter;
