@@ -2,9 +2,10 @@
  * Ends the sessions that end with the sessions of their actors. The step that ends an actor's session also leaves a note in the store.
  * Every instance looks for such notes when it hears of one, and at intervals, so that the death of an instance only delays an ending.
  */
-import { type Audit, UNKNOWN_REQUESTER } from "../audit.ts";
+import { UNKNOWN_REQUESTER } from "../audit.ts";
 import type { SessionId } from "../model.ts";
 import type { AttachOutcome, ExpiredSession } from "../store-outcomes.ts";
+import { type LookDeps, lookRegularly, type RegularLook } from "./regular-look.ts";
 
 /** Sessions that end with the sessions of their actors: a part of the store (ports.ts). */
 export interface AttachedSessions {
@@ -24,58 +25,30 @@ export interface AttachedSessions {
 /** How often notes are looked for that no instance has heard of, in ms. */
 const LOOK_FOR_NOTES_MS = 10_000;
 
-type Deps = {
-  readonly store: Pick<AttachedSessions, "endAttached" | "onAttachedEnd">;
-  readonly audit: Audit;
-  /** Called with the first failure of an outage. */
-  readonly onError: (error: unknown) => void;
-};
+type Deps = LookDeps<Pick<AttachedSessions, "endAttached" | "onAttachedEnd">>;
 
-type AttachedEndings = {
-  /** Ends and records what has to end. It runs by itself; tests call it. */
-  look(): Promise<void>;
-  /** Stops after the call of the store that is under way. */
-  close(): Promise<void>;
-};
-
-export function createAttachedEndings({ store, audit, onError }: Deps): AttachedEndings {
-  let looking: Promise<void> | undefined;
+export function createAttachedEndings({ store, audit, onError }: Deps): RegularLook {
   let isWanted = false;
-  let isFailing = false;
-
-  async function lookWhileWanted(): Promise<void> {
-    try {
-      while (isWanted) {
-        isWanted = false; // A note that is left from now on may be missed by the call that follows.
-        for (const { sid, subject, actor } of await store.endAttached()) {
-          audit({ event: "session_ended", sid, subject, actor, reason: "actor_ended" }, UNKNOWN_REQUESTER);
-        }
+  const work = async () => {
+    await undefined; // The work begins later, because the store may call the listener before its method returns.
+    do {
+      isWanted = false; // A note that is left from now on may be missed by the call that follows.
+      for (const { sid, subject, actor } of await store.endAttached()) {
+        audit({ event: "session_ended", sid, subject, actor, reason: "actor_ended" }, UNKNOWN_REQUESTER);
       }
-      isFailing = false;
-    } catch (error) {
-      if (!isFailing) onError(error);
-      isFailing = true;
-    }
-  }
-
+    } while (isWanted);
+  };
+  const regular = lookRegularly(work, LOOK_FOR_NOTES_MS, onError);
   const look = () => {
     isWanted = true;
-    // Looking for notes begins later, because the store may call the listener before its method returns.
-    looking ??= Promise.resolve()
-      .then(lookWhileWanted)
-      .finally(() => {
-        looking = undefined;
-      });
-    return looking;
+    return regular.look();
   };
   const stop = store.onAttachedEnd(() => void look());
-  const timer = setInterval(() => void look(), LOOK_FOR_NOTES_MS).unref();
   return {
     look,
-    async close() {
+    close() {
       stop();
-      clearInterval(timer);
-      await looking;
+      return regular.close();
     },
   };
 }
