@@ -1,5 +1,5 @@
 /** Verifies the access token of a call without the store: its signature, its audience, and the key that it is bound to. */
-import type { KeyProof } from "./devices/key.ts";
+import { boundKeyOf, type KeyProof } from "./devices/key.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
 import type { AccessClaims, AccessTokens, RefreshTokens } from "./ports.ts";
@@ -43,7 +43,7 @@ function requireKey(
 ): Authenticated | Refused {
   if (!authenticated.ok) return authenticated;
   const { all, sid } = authenticated.claims;
-  const { jkt } = { jkt: undefined, ...(all.cnf as object | undefined) };
+  const jkt = boundKeyOf(all);
   const isAccepted = jkt === undefined ? !needsProof : jkt === proof?.thumbprint;
   if (isAccepted) return authenticated;
   return { ok: false, reason: proof === undefined ? "proof_missing" : "other_key", sid };

@@ -1,5 +1,6 @@
 /** The options of every command that calls the admin API. */
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { DAY_MS, duration } from "../../config/values.ts";
 import { CALL_EXIT_CODES } from "../context.ts";
 
 export type ConnectionOptions = {
@@ -34,3 +35,16 @@ export function addConnectionOptions(command: Command): Command {
     .option("--cert <path>", "PEM of a client certificate, together with --key")
     .option("--key <path>", "PEM of its private key");
 }
+
+/** An option of commands that make a call for each item of a list (sessions/leftovers.ts). */
+export const retryOption = () =>
+  new Option(
+    "--retry-for <duration>",
+    "how long to try again while the service is unavailable: 10s, 5m; 0 is not at all",
+  )
+    .default(120_000, "2m")
+    .argParser((text) => {
+      const parsed = duration(0, DAY_MS)(text);
+      if (parsed.ok) return parsed.value;
+      throw new InvalidArgumentError(`It ${parsed.reason}.`);
+    });

@@ -1,8 +1,7 @@
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { addCall, GROUP_HELP } from "../admin-api/options.ts";
+import { addCall, GROUP_HELP, retryOption } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
-import { retryOption } from "./retry-option.ts";
 
 export function addSessionsCommand(program: Command, context: Context): void {
   const sessions = program

@@ -30,7 +30,7 @@ export async function listSessions(context: Context, options: ListOptions): Prom
   const api = openAdminApi(context.env, options);
   const { subject = "", subjectPrefix = "", clientId = "", device = "", ipAddress = "" } = options;
   const { createdAfter, createdBefore, ids } = options;
-  // Who pipes ids to another command means all of them.
+  // Ids are read by another command, which needs all of them.
   const limit = options.limit ?? (ids ? Number.POSITIVE_INFINITY : 100);
   const clientKind = kindNamed(options.kind);
   const filter = { subject, subjectPrefix, clientId, clientKind, device, ipAddress, createdAfter, createdBefore };

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
-import { addCall, GROUP_HELP } from "../admin-api/options.ts";
+import { addCall, GROUP_HELP, retryOption } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
-import { retryOption } from "../sessions/retry-option.ts";
 
 const FORGET_HELP = `Ends the sessions that the users have now, and removes what is stored of them. It cannot be undone. Logins after
 it are new sessions, and stay. Backups and log files are not touched.

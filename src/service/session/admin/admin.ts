@@ -72,7 +72,7 @@ type ForgetDeps = Deps<"endAll" | "forget"> & {
   readonly delivered?: ((subject: string) => Promise<void>) | undefined;
 };
 
-export type Forgotten = ForgetOutcome & { readonly sessions: number };
+type Forgotten = ForgetOutcome & { readonly sessions: number };
 
 /**
  * Ends the sessions that a subject has now, gives receivers of signals the time to learn that, and removes what the store keeps of the

@@ -43,6 +43,12 @@ export function isProofKey(binding: DeviceBinding): binding is ProofKeyBinding {
   return binding.key.algorithm === "DPoP";
 }
 
+/** Returns the thumbprint of the key that a token is bound to (RFC 9449 section 6.1); undefined for a bearer token. */
+export function boundKeyOf({ cnf }: Readonly<Record<string, unknown>>): unknown {
+  const { jkt } = { jkt: undefined, ...(cnf as object | undefined) };
+  return jkt;
+}
+
 export function thumbprintOf({ key }: { readonly key: { readonly thumbprint: Uint8Array } }): string {
   return Buffer.from(key.thumbprint).toString("base64url");
 }

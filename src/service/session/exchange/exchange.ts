@@ -1,7 +1,7 @@
 /** Exchanges an access token for one of the same session that can do less (RFC 8693). It ends with the session at every verifier. */
 import { attempt } from "../attempts.ts";
 import type { Audit, Requester } from "../audit.ts";
-import type { KeyProof } from "../devices/key.ts";
+import { boundKeyOf, type KeyProof } from "../devices/key.ts";
 import type { Limited, Refused } from "../errors.ts";
 import { type Audience, audienceFor, audiencesOf, type Session } from "../model.ts";
 import type { AccessClaims, AccessToken, AccessTokens, Actors, Found, RateLimit, SessionStore } from "../ports.ts";
@@ -115,7 +115,7 @@ function refuseToken(
 ): TokenRefused | undefined {
   const refuse = (reason: Refused["reason"]): TokenRefused => ({ ok: false, reason, sid, parameter });
   if (!aud.some((each) => subjectTokenAudiences.includes(each))) return refuse("wrong_audience");
-  const { jkt } = { jkt: undefined, ...(all.cnf as object | undefined) };
+  const jkt = boundKeyOf(all);
   if (jkt === undefined || jkt === proof?.thumbprint) return undefined;
   // The new token is bound to the key of the proof. So a token that is bound to a key never becomes one that is not.
   if (proof === undefined) return refuse("proof_missing");
