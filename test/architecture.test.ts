@@ -1,13 +1,15 @@
 /**
- * Tests what the packages (the folders of `src/`) and their folders may import, and that no file and no function is too long.
+ * Tests what the packages (the folders of `src/`) and their folders may import, that no file and no function is too long, and that tests
+ * are in the folders of their sources.
  */
-import { readdirSync, readFileSync, statSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { globSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 import { parseSync } from "rolldown/utils";
 import { expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "..");
 const SRC = join(ROOT, "src");
+const TEST = join(ROOT, "test");
 
 /**
  * The import rules of a package, which are the field `mayImport` of its manifest. They say for each folder what it may import: folders and
@@ -35,11 +37,13 @@ const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
 
 const source = (file: string): string => readFileSync(join(SRC, file), "utf8");
 
-/** Returns what a file imports, including what it loads later by `import()`. */
-const importsOf = (file: string): string[] =>
+/** Returns what a text imports, including what it loads later by `import()`. */
+const importsIn = (text: string): string[] =>
   [/(?:^|\n)(?:import|export)[^;]*?from\s+"([^"]+)"/g, /(?<!\.)\bimport(?:\(|\s+)"([^"]+)"/g].flatMap((form) =>
-    [...source(file).matchAll(form)].map((match) => match[1] as string),
+    [...text.matchAll(form)].map((match) => match[1] as string),
   );
+
+const importsOf = (file: string): string[] => importsIn(source(file));
 
 /** Returns what an import names: a path from `src/` (`service/session/model.ts`), one of the root (`gen/auth/v1/session_pb.ts`), or a package. */
 const target = (file: string, specifier: string) =>
@@ -224,4 +228,20 @@ test("no import goes in a circle", () => {
   };
   for (const file of files) visit(file, []);
   expect(done.size).toBeGreaterThan(files.length - 1);
+});
+
+/** Returns the sources of its own package that a test imports and has the name of: `rotation.rules.test.ts` has that of `rotation.ts`. */
+const namesakes = (file: string): string[] =>
+  importsIn(readFileSync(join(TEST, file), "utf8"))
+    .map((specifier) => relative(SRC, join(TEST, dirname(file), specifier)))
+    .filter((path) => files.includes(path) && path.split("/")[0] === file.split("/")[0])
+    .filter((path) => basename(path).split(".")[0] === basename(file).split(".")[0]);
+
+test("a test with the name of a source that it imports is in the folder of that source, or below it", () => {
+  const named = globSync("**/*.test.ts", { cwd: TEST, exclude: ["**/node_modules"] })
+    .map((file) => ({ file, sources: namesakes(file) }))
+    .filter(({ sources }) => sources.length > 0);
+  const elsewhere = named.filter(({ file, sources }) => !sources.some((path) => isIn(dirname(file), dirname(path))));
+  expect(elsewhere).toEqual([]);
+  expect(named.length).toBeGreaterThan(100);
 });

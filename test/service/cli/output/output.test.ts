@@ -1,10 +1,10 @@
 /** Texts, tables, times and progress as the commands print them. */
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createProgress } from "../../../src/service/cli/output/progress.ts";
-import { escapeInvisible, fields, printable, table } from "../../../src/service/cli/output/text.ts";
-import { moment, relative, span } from "../../../src/service/cli/output/times.ts";
-import { command, commandHere } from "./command.ts";
+import { createProgress } from "../../../../src/service/cli/output/progress.ts";
+import { escapeInvisible, fields, printable, table } from "../../../../src/service/cli/output/text.ts";
+import { moment, relative, span } from "../../../../src/service/cli/output/times.ts";
+import { command, commandHere } from "../command.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

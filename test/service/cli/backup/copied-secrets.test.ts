@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { copyWhole } from "../../../src/service/cli/backup/backup.ts";
+import { copyWhole } from "../../../../src/service/cli/backup/backup.ts";
 
 const { observed } = vi.hoisted(() => ({ observed: { path: "", modes: [] as string[] } }));
 vi.mock("node:fs", async (importOriginal) => {

@@ -5,10 +5,10 @@ import { constants, createServer as createHttp2Server } from "node:http2";
 import { type AddressInfo, connect, type Server, type Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
-import { NodeExchange, type NodeRequest } from "../../src/connect-http-routes/node/node-exchange.ts";
-import type { NodeHandler } from "../../src/connect-http-routes/node/node-handler.ts";
-import { END_HEADERS, FRAME, frame, requestBlock } from "../attacks/frames.ts";
-import { dialHttp2 } from "../support/http2-peer.ts";
+import { NodeExchange, type NodeRequest } from "../../../src/connect-http-routes/node/node-exchange.ts";
+import type { NodeHandler } from "../../../src/connect-http-routes/node/node-handler.ts";
+import { END_HEADERS, FRAME, frame, requestBlock } from "../../attacks/frames.ts";
+import { dialHttp2 } from "../../support/http2-peer.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants;
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { endTaken, takeArrived } from "../../src/connect-http-routes/node/node-exchange.ts";
+import { endTaken, takeArrived } from "../../../src/connect-http-routes/node/node-exchange.ts";
 
 const ends: (() => void)[] = [];
 afterEach(() => {
