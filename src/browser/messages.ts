@@ -1,4 +1,4 @@
-/** What the tabs of one origin tell each other, and what a tab learns from that. */
+/** The messages between the tabs of one origin, and how each of them changes what a tab knows. */
 import { begin, dueMs, fail, hearEnd, type Known, take } from "./machine.ts";
 import type { Realm } from "./realm.ts";
 import { agoMs, type HeldToken, holdToken, type ReceivedToken } from "./token.ts";
@@ -18,7 +18,7 @@ export type TabMessage =
   /** Somebody has signed in. */
   | { readonly type: "began" };
 
-/** The steps of the machine for each message that tells something. */
+/** The step of the machine for each type of message, except the request for a token. */
 const STEPS: {
   readonly [T in Exclude<TabMessage["type"], "ask">]: (
     known: Known,
@@ -41,7 +41,7 @@ const STEPS: {
   ended: hearEnd,
 };
 
-/** Another tab has sent a message. Messages of an unknown type change nothing. */
+/** Returns what this tab knows after a message of another tab. A message of an unknown type changes nothing. */
 export const hear = (known: Known, message: TabMessage | null, realm: Realm, hint: string | undefined): Known =>
   STEPS[message?.type as "token"]?.(known, message as TokenMessage, realm, hint) ?? known;
 

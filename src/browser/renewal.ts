@@ -46,7 +46,7 @@ export function createRenewal(
   let timer: unknown;
   let inFlight: Promise<Outcome | undefined> | undefined;
 
-  /** Changes what is known by a step of the machine. */
+  /** Applies a step of the machine to what this tab knows. */
   function learn<Given extends unknown[]>(step: (known: Known, ...given: Given) => Known, ...given: Given): void {
     const then = step(known, ...given);
     if (then === known) return;

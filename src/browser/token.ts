@@ -8,7 +8,7 @@ export type Claims = Readonly<Record<string, unknown>> & {
   readonly sub?: string;
   readonly sid?: string;
   readonly jti?: string;
-  /** How often what the session says has changed. */
+  /** The version of the session: how often its claims or audiences have changed. */
   readonly sv?: number;
   readonly iat: number;
   readonly exp: number;

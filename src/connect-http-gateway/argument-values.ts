@@ -10,9 +10,9 @@ type CertificatePaths = {
 /** The collector that receives the spans, and how many of them. */
 type OtlpArguments = {
   readonly url: string;
-  /** The file of the headers of exports, which may hold a credential. */
+  /** The file with the headers that are sent to the collector. It may contain a credential. */
   readonly headersFile: string | undefined;
-  /** Which share of the traces that begin here is recorded, from 0 to 1. */
+  /** The share of the traces that begin at the gateway which is recorded, from 0 to 1. */
   readonly ratio: number;
   readonly tracesPerSecond: number;
 };

@@ -7,8 +7,9 @@ interface BodyBytes {
 }
 
 /**
- * Counts the bytes of the two bodies as they are sent: compressed, without heads, lengths of chunks and frames. (OpenTelemetry defines
- * `http.server.request.body.size` in this way.) Node counts bytes per connection alone, so this replaces the methods that all of them pass.
+ * Counts the bytes of the two bodies as they are sent: compressed, and without heads, lengths of chunks and headers of frames, as
+ * OpenTelemetry defines `http.server.request.body.size`. Node counts bytes only for a whole connection, so this function replaces the
+ * methods through which all bytes of a body pass.
  */
 export function countBodyBytes(request: Request, response: Response): BodyBytes {
   // A pipelined request waits for the response before it, and its body may arrive meanwhile.

@@ -41,7 +41,8 @@ type Follow = (load: () => Promise<Taken<Error>>, onRefusal: (fault: Error) => v
 type ContractPaths = Pick<GatewayArguments, "descriptors" | "serviceConfig">;
 
 /**
- * Returns a function that follows the files of descriptors and rules from their present state on, and returns how to stop that.
+ * Records the present state of the files of descriptors and rules. Returns a function that follows their changes from then on, and that
+ * returns a function to stop it.
  * @throws the errors of the file system
  */
 export async function followContract({ descriptors, serviceConfig }: ContractPaths): Promise<Follow> {

@@ -75,7 +75,7 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
 
 /** Serves the routes of the descriptors, and those of the new ones when their files change. */
 async function serveContract(args: GatewayArguments, create: () => Promise<NodeHandler>, write: WriteLog) {
-  // A change of the files while they are read for the first time is noticed afterwards.
+  // The present state is recorded before the files are read, so that a change during the first reading is noticed afterwards.
   const follow = await followContract(args);
   let handler = await create();
   const load = async (): Promise<Taken<Error>> => {

@@ -14,7 +14,7 @@ export interface Metrics {
 }
 
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-/** A scraper needs one connection, and an operator who looks a few. */
+/** Prometheus needs one connection, and the browser of an operator a few. */
 const MAX_CONNECTIONS = 16;
 
 /** @throws Error if the port is taken */
@@ -77,7 +77,7 @@ function pageOf(registry: Registry, accepts: (authority: string) => boolean): Ha
   const plain = { "content-type": "text/plain" };
   return (request, response) => {
     if (request.url !== "/metrics") return respond(response, 404, plain, "not found\n");
-    // A page whose name resolves to this address (DNS rebinding) has a public name.
+    // A page that lets its own name resolve to this address (DNS rebinding) sends that name as host, so unknown names are refused.
     if (!accepts(authorityOf(request) ?? "localhost"))
       return respond(response, 421, plain, "--metrics-host must name this host\n");
     registry.metrics().then(

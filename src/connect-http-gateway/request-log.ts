@@ -85,7 +85,7 @@ interface EndedRequest extends Note {
   readonly seconds: number;
 }
 
-/** Is called for each request, and returns what is called when its response is complete or has been cut. */
+/** Called for each request. Returns a function that is called when the response is complete or has been cut. */
 export type ObserveRequest = (...exchange: Parameters<NodeHandler>) => (ended: EndedRequest) => void;
 
 /** @param which `errors`: only requests that end with a status from 500 or without a response are logged */

@@ -6,8 +6,8 @@ export interface BoundsOptions {
   /** How many calls may be in flight, streams included. Further calls fail with 503. Default: 10,000. */
   readonly maxCalls?: number;
   /**
-   * How many bytes of bodies may be in memory, of bodies that are arriving and of calls in flight. Beyond it the oldest body that is
-   * still arriving is refused with 503. Default: 128 MiB.
+   * How many bytes of memory the bodies that are arriving and those of calls in flight may take together. When they take more, the oldest
+   * body that is still arriving is refused with 503. Default: 128 MiB.
    */
   readonly maxPendingBodyBytes?: number;
   /**

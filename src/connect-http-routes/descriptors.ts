@@ -1,6 +1,6 @@
 /**
- * For generators of code, documents or clients: the routes of services, and how JSON and paths refer to the fields of a message. This entry
- * point needs @bufbuild/protobuf alone.
+ * Exports what generators of code, documents or clients need: the routes of services, and how JSON and paths refer to the fields of a
+ * message. This entry point needs only @bufbuild/protobuf.
  */
 export {
   fieldByName,

@@ -124,7 +124,7 @@ function belowPrefix(prefix: string | undefined, { match }: Matcher, methodOverr
 /** Up to this length, in bytes, a body usually arrives together with its head. */
 const SMALL_BODY_BYTES = 4096;
 
-/** Returns whether a request has a small body, as long as it is sent. */
+/** Returns whether a request has a small body that is not compressed. */
 function isSmall(headers: HeaderMap): boolean {
   const length = headers.get("content-length");
   return length !== null && Number(length) <= SMALL_BODY_BYTES && headers.get("content-encoding") === null;

@@ -58,8 +58,8 @@ export interface CommonOptions<Source>
    */
   readonly codecs?: Iterable<ContentCodec>;
   /**
-   * How many values the objects and arrays of a message may have together, or a form fields. Each becomes an object in memory, however few
-   * bytes it takes. Default: 100,000.
+   * How many values the objects and arrays of a message may have together, and how many fields a form may have. Each takes the memory of an
+   * object, however few bytes were sent for it. Default: 100,000.
    */
   readonly readMaxElements?: number;
 }

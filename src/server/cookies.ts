@@ -53,7 +53,7 @@ export function presentedBy(headers: Pick<Headers, "get">, refreshCookie: string
   if (tokens.length === 0) return undefined;
   const [proofs, marks] = [valuesOf(refreshCookie + DEVICE), valuesOf(refreshCookie + MARK)];
   return {
-    /** Returns whether every refresh token is of this session, as far as its form says. */
+    /** Returns whether every refresh token contains the id of this session. A token of an unknown form counts as if it did. */
     isOf: (sid: string) => tokens.every((token) => (sessionOf(token) ?? sid) === sid),
     /** A text of everything in the request that the service's decision depends on. Requests with equal texts may share one refresh. */
     id: [tokens, proofs, marks, [headers.get("secure-session-skipped")]].map((part) => part.join(" ")).join(";"),

@@ -20,7 +20,7 @@ export type GateOptions = GuardOptions & {
    * the application must (`isSameOrigin`). Default: none.
    */
   readonly origins?: readonly string[] | false;
-  /** Returns the response to a request that is refused. The kit adds its headers. Default: an error as the service has it, in JSON. */
+  /** Returns the response to a request that is refused. The kit adds its headers. Default: JSON in the form of the service's errors. */
   readonly refuse?: (refusal: Refusal, request: PageRequest) => Response;
 };
 
@@ -31,9 +31,9 @@ export type Passage = {
 };
 
 /**
- * Checks a request: a request that may change something must not come from a page of a foreign origin, its path must have a meaning, and a
- * protected path needs a user who is signed in. If the kit cannot determine who is signed in, the request passes where there is a login
- * page, and the application shows that the state is `unavailable`.
+ * Checks a request: if it may change something, it must not come from a page of a foreign origin; its path must be readable; a protected
+ * path needs a user who is signed in. If the kit cannot determine who is signed in and there is a login page, the request passes, and the
+ * application must show that the state is `unavailable`.
  * @param source the kit, or a function that returns it, which is called with the first request
  * @param isPage whether the browser displays the response as a page, so that a redirect makes sense
  */

@@ -10,16 +10,16 @@ export type GuardOptions = {
   readonly isPublic?: (path: string) => boolean;
   /**
    * Returns whether a path is only for users who are signed in, although `isPublic` includes it. It is called with every reading of the
-   * path. One that is protected suffices. Default: no path is.
+   * path, which is protected if it returns true for one of them. Default: no path is.
    */
   readonly isProtected?: (path: string) => boolean;
 };
 
 type Access =
   | { readonly access: "public" }
-  /** `reading` is the one because of which the path is protected. */
+  /** `reading` is the reading of the path that is not public. */
   | { readonly access: "protected"; readonly reading: string }
-  /** The path cannot be decoded, or is made to have more readings than any address of a page. */
+  /** The path cannot be decoded, or has more readings than the address of any page. */
   | { readonly access: "unreadable" };
 
 /**

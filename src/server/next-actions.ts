@@ -37,16 +37,16 @@ export function nextSession(
 
   /** Returns who is signed in. It calls no service. */
   async function currentUser(): Promise<User> {
-    // With Cache Components, Next.js prerenders a page as far as this, and also with its headers. What comes then reads the clock, which it
-    // reports as an error before this. Nor must a build get as far as to create the kit.
+    // With Cache Components, Next.js prerenders a page up to this call, even if it prerenders with the headers of a request. The code below
+    // reads the clock, which Next.js reports as an error while it prerenders. A build stops here, too, before it would create the kit.
     await connection();
     const own = await ownHeaders();
     return sessions().current(own);
   }
 
   /**
-   * Returns the user for a page, a route handler or an action, which asks for it beside its data. Redirects to the login if nobody is
-   * signed in.
+   * Returns the user. A page, a route handler or an action calls this where it reads its data. Redirects to the login if nobody is signed
+   * in.
    * @throws SessionError if the state cannot be determined. `error.tsx` recognizes it by `error.digest === "session_unavailable"`
    */
   const requireCurrentUser = async (): Promise<ActiveUser> =>

@@ -58,7 +58,7 @@ const CHANGES: readonly ((path: string) => string)[] = [
 export function pathReadings(path: string): readonly string[] | undefined {
   const readings = new Set([path]);
   let characters = path.length;
-  // A set is also iterated over what is added meanwhile.
+  // The loop also visits the readings that are added to the set while it runs.
   for (const reading of readings) {
     for (const change of CHANGES) {
       const changed = change(reading);

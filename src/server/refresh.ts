@@ -9,7 +9,7 @@ export type Refreshed =
 type Call = {
   readonly result: Promise<Refreshed>;
   readonly untilMs: number;
-  /** What the call has brought; undefined while it is under way. */
+  /** The token that the call has returned; undefined while it is under way, or if it has returned none. */
   accessToken?: string;
 };
 
@@ -22,7 +22,7 @@ type RefreshDeps = {
   readonly shareMs: number;
 };
 
-/** JSON of whoever has responded, such as a proxy: it may be null. */
+/** The JSON of a response. It may come from a proxy, so every part of it may be missing or null. */
 type Body = {
   readonly data?: { readonly accessToken?: unknown } | null;
   readonly error?: { readonly code?: unknown } | null;
@@ -69,7 +69,7 @@ export function createRefresher(deps: RefreshDeps) {
   /** The calls, in the order in which they expire. */
   const calls = new Map<string, Call>();
 
-  /** @param stale an access token that is refused because the session has changed since: a call that has brought it is not shared */
+  /** @param stale an access token that is refused because the session has changed since: a call that returned this token is not shared */
   return async (
     presented: string,
     headers: Headers,

@@ -22,7 +22,7 @@ export function createRenewal({ refresh, userOf, isStrict }: RenewalDeps) {
       isStale = reason === "stale";
       return reason === "revoked";
     });
-    // The session has changed during the refresh, or since one that is shared.
+    // The session has changed during the refresh, or after a refresh that other requests share.
     if (isStale && stale === undefined && !isStrict) return renew(presented, headers, refreshed.accessToken);
     return { refreshed, isFirst, renewed };
   };

@@ -6,10 +6,10 @@ const OF_CLIENTS = ["cookie", "user-agent", "traceparent", "x-request-id", "x-fo
 const OF_DEVICES = ["secure-session-response", "secure-session-skipped", "sec-secure-session-id"];
 const FETCH_METADATA = ["sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"];
 const PASSED_ON = [...OF_CLIENTS, ...OF_DEVICES];
-/** What the kit reads of a request, or passes on, without device binding. */
+/** The headers that the kit reads or passes on if it ignores device binding. */
 export const READ_WITHOUT_DEVICES: readonly string[] = [...OF_CLIENTS, ...FETCH_METADATA];
 
-/** What browsers load as parts of a page (`Sec-Fetch-Dest`). No part needs a refresh, because the page itself has made one. */
+/** The values of `Sec-Fetch-Dest` for the parts of a page. They need no refresh, because the request for the page has made one. */
 const SUBRESOURCES = new Set(
   "audio font image manifest object script style track video worker sharedworker serviceworker".split(" "),
 );

@@ -1,4 +1,4 @@
-/** Lets a page ask for its user itself, beside its data. The gate is the first lock of a protected page, and this is the second. */
+/** Lets a page check its user where it reads its data. This is the second protection of the page: the first is the gate. */
 import { NO_ADAPTER } from "./report.ts";
 import type { User } from "./user.ts";
 
@@ -7,7 +7,7 @@ export type ActiveUser = Extract<User, { readonly state: "active" }>;
 const MESSAGES = { ended: "nobody is signed in", unavailable: "the session service cannot be reached" } as const;
 const STATUS = { ended: 401, unavailable: 503 } as const;
 
-/** There is no user to work for. Nobody is signed in (`ended`), or the kit cannot determine who is (`unavailable`). */
+/** The request has no user: nobody is signed in (`ended`), or the kit cannot determine who is (`unavailable`). */
 export class SessionError extends Error {
   override readonly name = "SessionError";
   readonly state: "ended" | "unavailable";
@@ -15,7 +15,7 @@ export class SessionError extends Error {
   readonly status: number;
   /** The same status. Fastify takes this property. */
   readonly statusCode: number;
-  /** `session_ended` or `session_unavailable`. Of an error of a server component, Next.js sends this text alone to `error.tsx`. */
+  /** `session_ended` or `session_unavailable`. If a server component throws, Next.js sends only this text of the error to `error.tsx`. */
   readonly digest: string;
 
   /** @param message the default names the state */

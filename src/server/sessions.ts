@@ -27,7 +27,7 @@ export type ServerSessionsOptions = {
   readonly fetch?: typeof fetch;
   /** Returns the wall clock, in ms since the epoch. Default: `Date.now`. */
   readonly clock?: () => number;
-  /** Is called with what the kit reports, such as each refused request. Default: what an application does wrong is on the console. */
+  /** Receives the events of the kit, such as each refused request. Default: only mistakes of the application appear on the console. */
   readonly report?: Report;
 };
 
@@ -93,7 +93,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   const refresh = createRefresher(deps);
   const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
   const report = toSafeReport(options.report);
-  /** Whether it was reported that `current` has got the headers of a request that no adapter has seen. */
+  /** Whether a call of `current` with the headers of a request that no adapter has seen was reported. */
   let isAdapterMissing = false;
   const { userOf, presentedUser } = createUserReader({ verifier, accessCookie, refreshCookie });
   const renew = createRenewal({ refresh, userOf, isStrict: deps.shareMs === 0 });

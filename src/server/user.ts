@@ -50,7 +50,7 @@ export function createUserReader({ verifier, accessCookie, refreshCookie }: Read
     const values = distinctValues(headers.get("cookie"), accessCookie);
     // One of several access tokens may have been set by a sibling domain.
     const user = await userOf(values.length === 1 ? values[0] : undefined, (reason) => reason !== "unavailable");
-    // So may one of somebody else beside the refresh token of the user: the two must be of one session.
+    // A sibling domain may also have set the access token of another user. So it must be of the same session as the refresh token.
     const isOwn = user.state !== "active" || (presentedBy(headers, refreshCookie)?.isOf(user.claims.sid) ?? true);
     return isOwn ? user : ENDED;
   }

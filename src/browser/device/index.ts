@@ -39,7 +39,7 @@ function fetchWithDeviceKey(realm: Realm, { indexedDB, crypto }: KeysRealm): Rea
   async function accept(current: DeviceRequests, response: Response): Promise<void> {
     const offered = quoted(response.headers.get("secure-session-registration"), ";challenge=");
     if (!offered || registers) return;
-    // What is no response of the service throws here, and registers nothing.
+    // If the response is not from the service, this throws, and no key is registered.
     const { data } = (await response.json()) as { readonly data: { readonly accessToken: string } };
     const { sid } = claimsOf(data.accessToken) as Claims;
     if (!sid || registers) return;

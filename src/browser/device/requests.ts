@@ -69,8 +69,8 @@ export function createDeviceRequests(realm: Realm, crypto: KeysRealm["crypto"], 
         }
         // The response is not from the service, or reports an outage. It does not show whether the key is valid, so the caller gets it.
         if (response.ok || response.status >= TOO_MANY_REQUESTS) return response;
-        // The cookies may belong to another session than the latest key, because another user may have signed in since. Where the response
-        // names none, it is no challenge, and the refresh may continue.
+        // The cookies may belong to another session than the latest key, because another user may have signed in since. If the response
+        // names no session, it contains no challenge, and the refresh may continue.
         const sid = quoted(next, ";id=");
         record = known.find((each) => each.sid === sid);
       }

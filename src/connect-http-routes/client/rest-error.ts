@@ -68,7 +68,7 @@ export function errorOfStatus(json: JsonValue, registry: Registry | undefined): 
 
 type Detail = ConnectError["details"][number];
 
-/** An error of the service. Its details have arrived as JSON, whose bytes only those can make who know their types. */
+/** An error of the service. Its details arrive as JSON. Only a client that knows their types can encode them as bytes. */
 export class RestError extends ConnectError {
   /** The JSON of the details whose types `registry` lacks. */
   readonly #unknown = new Map<Detail, JsonObject>();
@@ -101,7 +101,10 @@ export class RestError extends ConnectError {
     return [...this.#unknown.values()].filter((json) => sentBytesOf(json) === undefined);
   }
 
-  /** Returns the details of a type, or of those of a registry, whatever types the client knows; none that does not fit its type. */
+  /**
+   * Returns the details of one type, or of all types of a registry, even if the client's own registry lacks these types. A detail whose
+   * JSON does not fit its type is left out.
+   */
   override findDetails<Desc extends DescMessage>(desc: Desc): MessageShape<Desc>[];
   override findDetails(registry: Registry): Message[];
   override findDetails(wanted: DescMessage | Registry): Message[] {
@@ -119,7 +122,7 @@ export class RestError extends ConnectError {
   }
 }
 
-/** Returns the bytes of a google.protobuf.Any in JSON; undefined if its type is unknown, or the JSON is that of another version of it. */
+/** Returns the bytes of a google.protobuf.Any in JSON; undefined if its type is unknown, or the JSON does not fit it. */
 function bytesOf(json: JsonObject, registry: Registry): Uint8Array | undefined {
   try {
     return fromJson(AnySchema, json, { registry }).value;

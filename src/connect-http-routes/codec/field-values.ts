@@ -6,7 +6,7 @@ import { isJsonObject, mapValues } from "./json-values.ts";
 export interface FieldChange {
   /** Returns whether the values of a field are changed. */
   isMeant(field: DescField): boolean;
-  /** Changes one value: of a list or a map, each. */
+  /** Changes one value of the field: the value itself, an element of a list, or the value of a map entry. */
   change(field: DescField, json: JsonValue): JsonValue;
 }
 

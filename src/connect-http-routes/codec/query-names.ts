@@ -21,7 +21,7 @@ const MAX_DEPTH = 100;
 
 /**
  * Resolves a parameter's name: fields by JSON name or proto name, nested ones as `a.b.c`, entries of a map as `a[key]`. A `json_name` may
- * contain any character, so a name is matched whole before a dot or a bracket in it is taken as such.
+ * contain any character, so a name that equals that of a field as a whole takes precedence over one that is split at a dot or a bracket.
  *
  * @param bound the paths, in proto names, of fields that only path or body can set
  * @returns undefined if the name is unknown, or if path or body bind the field
@@ -39,7 +39,7 @@ type Reading = Target | Unreadable | "bound" | "unknown";
 
 class NameReader {
   readonly #bound: readonly string[];
-  /** The rests of the name that are no names within a type. Without it, a name that can be split in many ways would take long. */
+  /** For each type, the rests of the name that lead to no field, so that each is tried once, in however many ways a name can be split. */
   readonly #dead = new Map<DescMessage, Map<number, Reading>>();
 
   constructor(bound: readonly string[]) {
@@ -87,8 +87,8 @@ class NameReader {
 }
 
 /**
- * Returns the fields whose JSON name or proto name is the start of a name, each with what follows it, the longest name first, and of equal
- * names the JSON name.
+ * Returns the fields with whose JSON name or proto name a name starts, each with the text that follows. The field with the longest name
+ * comes first. If two names are equally long, the JSON name precedes the proto name.
  */
 function fieldsAtStart(type: DescMessage, name: string): (readonly [field: DescField, after: string])[] {
   const found: (readonly [DescField, string])[] = [];

@@ -9,7 +9,7 @@ interface UpdateMask {
   readonly body: DescField & { fieldKind: "message" };
 }
 
-/** Returns the field `update_mask` of a request with this body field, or its only mask if any name will do; undefined if there is none. */
+/** Returns the mask of a request with this body field: the field `update_mask`, or with `anyName` its only mask. Undefined without one. */
 export function updateMaskOf(input: DescMessage, body: DescField, anyName: boolean): UpdateMask | undefined {
   const masks = input.fields.filter(isMask);
   const mask = anyName

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createHttpHandler, type HttpHandlerOptions } from "../node/node-handler.ts";
 
-/** What of Koa's context the middleware uses. Koa has no types of its own, so that projects need none to import this. */
+/** The parts of Koa's context that the middleware uses. They are declared here because the package `koa` contains no types. */
 export type KoaContext = {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;

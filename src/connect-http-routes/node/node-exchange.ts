@@ -16,9 +16,9 @@ export type NodeRequest = IncomingMessage | Http2ServerRequest;
 const NO_BYTES = new Uint8Array();
 
 /**
- * Returns the whole body if Node has parsed it together with the head, once: listening to a stream costs more than the rest of such a
- * request. Returns undefined if it has not arrived, if somebody reads it, and for HTTP/2, where its arrival cannot
- * be determined. The caller calls `endTaken` before it responds.
+ * Takes the whole body from the stream if Node has parsed it together with the head, because listening to the stream would cost more than
+ * the rest of such a request. Returns undefined if the body has not arrived or somebody else reads it, and for HTTP/2, which does not show
+ * whether it has arrived. The caller must call `endTaken` before it responds.
  */
 export function takeArrived(request: NodeRequest): Uint8Array | undefined {
   if (request instanceof Http2ServerRequest || request.destroyed) return undefined;

@@ -22,9 +22,10 @@ export interface EntityTagOptions {
 }
 
 /**
- * Creates the value of the option `entityTags` of a handler or a table. Responses to GET, HEAD and PATCH get an `ETag`: the one that the
- * handler of the RPC has set, the field, or the digest, which is for GET and HEAD alone. `If-None-Match` of a GET is 304 if it names the
- * tag, `If-Match` is 412 unless it does. The preconditions of requests that change something are for `checkPreconditions`.
+ * Creates the value of the option `entityTags` of a handler or a table. Responses to GET, HEAD and PATCH get an `ETag`: the header that
+ * the handler of the RPC has set, or the value of the field, or, for GET and HEAD only, the digest of the content. A GET or HEAD gets 304
+ * if its `If-None-Match` contains the tag, and 412 if its `If-Match` does not. Requests that change something have their preconditions
+ * evaluated by `checkPreconditions`.
  * @throws Error at the start for a field that is neither a text nor an integer
  * @example
  *     import { createHttpHandler, entityTags } from "connect-http-routes";
@@ -66,7 +67,8 @@ function revalidate(request: ConditionalRequest, { headers, mediaType, coding }:
   const ifNoneMatch = request.headers.get("if-none-match");
   if (ifNoneMatch === null) return false;
   const tags = tagsOf(ifNoneMatch);
-  // A stored response with another content coding is as fresh. The 304 names the one that it is about (RFC 9111 section 4.3.4).
+  // A response that the client has stored with another content coding is up to date as well. The 304 has the tag of the stored response
+  // (RFC 9111 section 4.3.4).
   const known = [sent, plain, variantOf(plain, "gzip")].find((one) => isNamed(tags, one, isSame));
   if (known === undefined) return false;
   headers.set("etag", known);
@@ -106,7 +108,7 @@ export function checkPreconditions(
 /** The tags of a precondition; `*` stands for any. */
 type Tags = "*" | readonly string[];
 
-/** One tag of a list, after what separates it from the one before. */
+/** Matches one tag of a list, with the separator before it. */
 const LISTED = /[ \t,]*((?:W\/)?"[!\x23-\x7e\x80-\xff]*")[ \t]*(?=,|$)/gy;
 
 /** Parses the value of a precondition. A malformed one is an empty list: it names no tag. */
@@ -132,7 +134,7 @@ const opaque = (tag: string) => tag.replace(/^W\//, "");
 /** The weak comparison of RFC 9110 section 8.8.3.2. */
 const isSame = (one: string, other: string) => opaque(one) === opaque(other);
 
-/** The strong comparison, of tags whatever the representation. */
+/** The strong comparison, without the media type and the content coding that `variantOf` adds to a tag. */
 const isSameStrongly = (one: string, other: string) =>
   !one.startsWith("W/") && !other.startsWith("W/") && one.replace(VARIANT, '"') === other.replace(VARIANT, '"');
 

@@ -50,7 +50,7 @@ export interface FailureResponse {
    * without `hasMetadata`, or for failures before an RPC was called. Default: false.
    */
   readonly isConstant?: boolean;
-  /** The body, which is written as JSON. An encoder may set `json` instead: the finished text, which many failures can share. */
+  /** The body, which is written as JSON. Instead, an encoder may set `json`: a finished text, which many failures can share. */
   readonly body?: JsonValue;
   readonly json?: string;
   /** Makes the body as a message, for clients that accept a content type such as binary protobuf. Default: they receive JSON. */
@@ -91,7 +91,7 @@ export class PreconditionFailed extends ConnectError {
   constructor(header: "If-Match" | "If-None-Match") {
     super(`${header} does not hold`, Code.FailedPrecondition);
   }
-  /** `instanceof` holds for every ConnectError. */
+  /** Tests the class. `instanceof` cannot: ConnectError redefines it so that it holds for every ConnectError. */
   static is(error: ConnectError | undefined): boolean {
     return error !== undefined && #isOwn in error && error.#isOwn;
   }
@@ -201,8 +201,9 @@ export function failurePayload(response: FailureResponse, chosen: ChosenCodec | 
 }
 
 /**
- * Receives each error that clients see as "internal error": anything but a ConnectError that an interceptor or an implementation has
- * thrown, or why a response cannot be encoded. An error to which a failure encoder gives a status below 500 is not among them.
+ * Receives each error that clients see as "internal error": what an interceptor or an implementation has thrown if it is not a
+ * ConnectError, and the reason why a response could not be encoded. It receives no error for which the failure encoder chooses a status
+ * below 500.
  */
 export type OnInternalError = (error: unknown, rpc: DescMethod | undefined) => void;
 
@@ -218,7 +219,7 @@ export function reportInternalError(
   onInternalError: OnInternalError = logInternalError,
 ): void {
   const { kind, reason } = failure;
-  // A client that leaves aborts the call with whatever reason its runtime gives.
+  // When a client disconnects, the call is aborted. The reason depends on the runtime, and it is no internal error.
   const isAbort = !(reason instanceof Error) || reason.name === "AbortError";
   if (kind === "rpc" && !(reason instanceof ConnectError) && !isAbort && status >= 500) onInternalError(reason, rpc);
 }

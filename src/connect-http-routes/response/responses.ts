@@ -137,7 +137,7 @@ export class Responses<Source> {
     header.delete("content-encoding");
     const { contentType, content } = failurePayload(response, this.#chosenBy(exchange, header));
     header.set("content-type", contentType);
-    // RFC 9110 section 11.6.1: a 401 needs a challenge. That of the error or the encoder goes first.
+    // RFC 9110 section 11.6.1: a 401 needs a challenge. A challenge that the error or the encoder has set is kept.
     const isUnauthorized = (response.status ?? failure.status) === 401;
     if (isUnauthorized && !header.has("www-authenticate")) header.set("www-authenticate", "Bearer");
     return content;

@@ -8,9 +8,9 @@ export const METHOD_OVERRIDE = "x-http-method-override";
 export type MethodOverride = (method: string, header: string | null | undefined, rawPath: string) => string;
 
 /**
- * Replaces the method of a POST by that of its `X-HTTP-Method-Override`, if a table that allows it has the path; undefined if none allows
- * it. Only a POST can be overridden, because a GET must stay safe. HEAD is ignored, because a client that sent a POST waits for the content
- * that the headers of a response to HEAD announce.
+ * Returns a function that replaces the method of a POST by that of its `X-HTTP-Method-Override`, if the path has a route in a table that
+ * allows this. Returns undefined if no table allows it. Only a POST can be overridden, because a GET must stay safe. HEAD is ignored: a
+ * response to HEAD has headers that announce content, and a client that sent a POST would wait for that content.
  */
 export function createMethodOverride(tables: readonly RouteTable[], byDefault = false): MethodOverride | undefined {
   const allowing = tables.filter(({ methodOverride = byDefault }) => methodOverride);

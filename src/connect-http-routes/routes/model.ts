@@ -49,7 +49,7 @@ export interface EntityTags {
 }
 
 export interface RouteEntityTags {
-  /** What the tag comes from unless the handler of the RPC sets it. */
+  /** Where the tag comes from if the handler of the RPC does not set it; `handler` if there is no other source. */
   readonly source: "field" | "digest" | "handler";
   /**
    * Sets the `ETag` of a successful response.
@@ -82,8 +82,8 @@ export interface TableOptions {
    */
   readonly methodOverride?: boolean | undefined;
   /**
-   * Whether query parameters that name no field which a query can set are refused; on routes with body `*` no query can set any. Other
-   * names are listed: `{ allow: [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
+   * Whether a request is refused if a query parameter names no field that a query can set. On routes with body `*` a query can set none.
+   * Parameters to ignore nevertheless can be listed: `{ allow: [...SYSTEM_PARAMETERS, "utm_*"] }`. Default: false, all are ignored.
    */
   readonly refuseUnknownQuery?: RefuseUnknownQuery | undefined;
   /** How JSON is read and written. Each given option replaces the same one of the handler. Default: those of the handler. */

@@ -44,7 +44,10 @@ export function isForwardedToClients(name: string): boolean {
 /** Only browsers state these facts. */
 const OF_BROWSERS = /^(?:origin|sec-.*)$/;
 
-/** Gives request headers with the prefix the names of the metadata, unless they are facts of the hop, of a proxy or of a browser. */
+/**
+ * Removes the prefix from the names of request headers. A header is dropped if, without the prefix, it would be one that only the
+ * connection, a proxy or a browser may set.
+ */
 export function unprefixMetadata(headers: Headers): void {
   for (const [name, value] of [...headers]) {
     if (!name.startsWith(METADATA_PREFIX)) continue;
