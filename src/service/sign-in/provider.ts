@@ -141,16 +141,34 @@ function authenticationOf(credential: ProviderCredential): oidc.ClientAuth {
   if (credential.kind === "none") return oidc.None();
   return async (server, client, body, headers) => {
     if (credential.kind === "key_file") {
-      const pem = await readFile(credential.path, "utf8");
-      const key = createPrivateKey(pem).toCryptoKey(KEY_PARAMETERS[credential.algorithm], false, ["sign"]);
-      return oidc.PrivateKeyJwt(key)(server, client, body, headers);
+      const key = await readCredential(credential.path, createPrivateKey);
+      const signing = key.toCryptoKey(KEY_PARAMETERS[credential.algorithm], false, ["sign"]);
+      return oidc.PrivateKeyJwt(signing)(server, client, body, headers);
     }
-    const secret = credential.kind === "secret" ? credential.secret : (await readFile(credential.path, "utf8")).trim();
+    const secret = credential.kind === "secret" ? credential.secret : await readCredential(credential.path, secretIn);
     // The default of OpenID Connect Discovery section 3 is client_secret_basic.
     const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
     const authenticate = methods.includes("client_secret_basic") ? oidc.ClientSecretBasic : oidc.ClientSecretPost;
     return authenticate(secret)(server, client, body, headers);
   };
+}
+
+/** The file of the client's secret or key cannot be used now, as for a moment while it is replaced. */
+class CredentialFault extends Error {}
+
+async function readCredential<T>(path: string, parse: (text: string) => T): Promise<T> {
+  try {
+    return parse(await readFile(path, "utf8"));
+  } catch (cause) {
+    throw new CredentialFault("the credential of the client cannot be read", { cause });
+  }
+}
+
+/** @throws Error if the file is empty */
+function secretIn(text: string): string {
+  const secret = text.trim();
+  if (secret === "") throw new Error("the file is empty");
+  return secret;
 }
 
 const KEY_PARAMETERS = {
@@ -178,6 +196,7 @@ function failureOf(error: unknown): ProviderFailure {
   }
   if (error instanceof oidc.ClientError) {
     const { code = "client_error", cause } = error;
+    if (cause instanceof CredentialFault) return { ok: false, reason: "unavailable", code: "client_credential_file" };
     const isOutage = code === "OAUTH_TIMEOUT" || (cause instanceof Response && cause.status >= 500);
     return { ok: false, reason: isOutage ? "unavailable" : "invalid", code };
   }

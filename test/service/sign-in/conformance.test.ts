@@ -2,12 +2,15 @@
  * The checks of the OpenID Foundation's conformance plan for relying parties `oidcc-client-basic-certification-test-plan`, each by the name
  * of its module. The modules of `oidcc-client-back-channel-logout-rp-basic` are in backchannel-logout.test.ts.
  */
+import { rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { oneProvider } from "../../../src/service/config/providers.ts";
 import { createProvider } from "../../../src/service/sign-in/provider.ts";
+import { scratch } from "../../support/service.ts";
 
 const SECRET = "a secret of the client, which is long";
 const BASIC = `Basic ${Buffer.from(`app:${encodeURIComponent(SECRET).replaceAll("%20", "+")}`).toString("base64")}`;
@@ -73,8 +76,11 @@ beforeAll(async () => {
 });
 afterAll(() => void server.close());
 
-function providerFor(given: Scenario) {
-  const settings = oneProvider({ issuer, clientId: "app", credential: { kind: "secret", secret: SECRET } });
+function providerFor(
+  given: Scenario,
+  credential: Parameters<typeof oneProvider>[0]["credential"] = { kind: "secret", secret: SECRET },
+) {
+  const settings = oneProvider({ issuer, clientId: "app", credential });
   return createProvider({ ...settings, userinfo: given.userinfo !== undefined });
 }
 
@@ -120,6 +126,26 @@ test.each<[module: string, Scenario]>([
 test("oidcc-client-test-client-secret-basic: the client authenticates by HTTP Basic", async () => {
   await signIn({});
   expect(authorizations.at(-1)).toBe(BASIC);
+});
+
+test("while the file of the secret or of the key cannot be used, sign-in is not available, and no user is refused", async () => {
+  const path = join(scratch(), "credential");
+  const secret = providerFor({}, { kind: "secret_file", path });
+  const key = providerFor({}, { kind: "key_file", path, algorithm: "ES256" });
+  const states = [
+    () => {},
+    () => writeFileSync(path, " \n"),
+    () => writeFileSync(path, "-----BEGIN"),
+    () => rmSync(path),
+  ];
+  for (const [index, change] of states.entries()) {
+    change();
+    expect(await signIn({}, key)).toBe("unavailable");
+    // Any text is a secret.
+    if (index !== 2) expect(await signIn({}, secret)).toBe("unavailable");
+  }
+  writeFileSync(path, `${SECRET}\n`);
+  expect(await signIn({}, secret)).toMatchObject({ sub: "alice" });
 });
 
 test("a login after one by a key that the provider has just published succeeds", async () => {
