@@ -1,6 +1,6 @@
 import { readFile, readlink, realpath, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { removeLeftovers, syncDirectory, viaTemporary } from "../platform/files/place.ts";
+import { removeLeftovers, syncDirectory, viaTemporary } from "../platform/files/write-atomically.ts";
 import type { StoredTokens, TokenStore } from "./token-store.ts";
 
 const textOf = (tokens: StoredTokens) => `${JSON.stringify(tokens)}\n`;

@@ -11,7 +11,6 @@ import { TURN_MS, turns } from "../clock/turns.ts";
 import { endSession } from "../http2/end-session.ts";
 import type { Refusal } from "./connections.ts";
 import type { Handler, Request, Response } from "./exchange.ts";
-import { Fruitless } from "./fruitless.ts";
 import type { Protocol } from "./http1.ts";
 import {
   FRAMES_PER_REQUEST,
@@ -25,6 +24,7 @@ import {
 } from "./limits.ts";
 import { createPendingBodies } from "./pending-bodies.ts";
 import { createStreamTimeouts } from "./stream-timeouts.ts";
+import { UnauthenticatedRequests } from "./unauthenticated-requests.ts";
 
 type Session = {
   readonly socket: Socket;
@@ -53,7 +53,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
   const sessions = new Map<Http2Session, Session>();
   const timeouts = createStreamTimeouts(limits.requestTimeoutMs, limits.writeTimeoutMs);
   const pending = createPendingBodies(limits.maxPendingBodies);
-  const fruitless = limits.needsCredential && new Fruitless(limits.needsCredential);
+  const unauthenticated = limits.needsCredential && new UnauthenticatedRequests(limits.needsCredential);
   let draining = false;
   let taken: Socket | undefined;
   /** The time of the last check, in ms, by a clock that runs only while this process can read from clients. */
@@ -81,7 +81,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     if (open === undefined || known === undefined) return;
     known.usedAt = nowMs;
     known.openStreams--;
-    const isTooMuch = countEnd(this, known) || fruitless?.isTooMuch(open, known.socket);
+    const isTooMuch = countEnd(this, known) || unauthenticated?.isTooMuch(open, known.socket);
     if (isTooMuch) calm(session as Http2Session);
   }
 
@@ -102,7 +102,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
 
   return {
     take(socket) {
-      if (fruitless?.bars(socket)) return onRefused("requests");
+      if (unauthenticated?.bars(socket)) return onRefused("requests");
       taken = socket;
       server.emit("connection", socket); // `emit` calls the listener of the event "session", which reads `taken`.
       taken = undefined;

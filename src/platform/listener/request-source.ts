@@ -4,8 +4,8 @@ import { constants } from "node:http2";
 import { entryAt, forwardedClient, type ProxyTrust } from "../net/proxy-trust.ts";
 import { clientCertificateOf, type PeerCertificate } from "./client-certificate.ts";
 import type { Request } from "./exchange.ts";
-import { noteFruitless } from "./fruitless.ts";
 import { type Output, outputOf } from "./output.ts";
+import { noteUnauthenticated } from "./unauthenticated-requests.ts";
 
 const REQUEST_ID = /^([\w.:+/=-]{1,64})$/;
 /** Matches the header `traceparent` (W3C Trace Context, section 3.2.2). Its trace-id is not all zeros. */
@@ -61,9 +61,9 @@ export class NodeRequestSource {
     return outputOf(this.#request);
   }
 
-  /** Notes that the request had no authentic credential, so that it counts for the limit in fruitless.ts even if its response succeeds. */
-  noteFruitless(): void {
-    noteFruitless(this.#request);
+  /** Notes that the request had no authentic credential: it counts as such (unauthenticated-requests.ts) even if its response succeeds. */
+  noteUnauthenticated(): void {
+    noteUnauthenticated(this.#request);
   }
 
   /**

@@ -101,7 +101,7 @@ async function makeCredential(make: MakeCredential): Promise<Credential> {
 
 /** Writes a token to a new file. @throws AdminTokensFault if the file exists, or cannot be written */
 async function writeToken(path: string, token: string): Promise<void> {
-  const { createFile } = await import("../../platform/files/place.ts");
+  const { createFile } = await import("../../platform/files/write-atomically.ts");
   const isNew = await createFile(path, `${token}\n`).catch((error: unknown) => {
     throw new AdminTokensFault(`${path}: cannot be written (${errorCode(error)})`);
   });
@@ -109,7 +109,7 @@ async function writeToken(path: string, token: string): Promise<void> {
 }
 
 async function addEntry(path: string, entry: object): Promise<void> {
-  const { createFile, replaceFile } = await import("../../platform/files/place.ts");
+  const { createFile, replaceFile } = await import("../../platform/files/write-atomically.ts");
   const text = (admins: readonly unknown[]) => `${JSON.stringify({ admins }, null, 2)}\n`;
   try {
     if (await createFile(path, text([entry]))) return;

@@ -42,7 +42,7 @@ import { withSmallMessages } from "../api/router.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import type { Telemetry } from "../observability/telemetry/start.ts";
+import type { Telemetry } from "../observability/telemetry/start-telemetry.ts";
 import type { OfferedService } from "./offered-service.ts";
 
 export type ApiDeps = {

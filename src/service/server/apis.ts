@@ -13,7 +13,7 @@ import { isLoopback } from "../config/loopback.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { outageLog } from "../observability/reports.ts";
-import type { Telemetry } from "../observability/telemetry/start.ts";
+import type { Telemetry } from "../observability/telemetry/start-telemetry.ts";
 import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import type { DocsSignInDeps } from "../pages/reference/sign-in.ts";
 import { create } from "../session/admin/create.ts";

@@ -8,7 +8,7 @@ import type { Audit } from "../session/audit.ts";
 import { RevocationFeed } from "../session/feed/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
 import { systemClock } from "../session/time.ts";
-import { startDelivery } from "../signals/delivery/start.ts";
+import { startDelivery } from "../signals/delivery/start-delivery.ts";
 import type { SignClaims } from "../signals/kinds/context.ts";
 import { EVENT_TOKEN_TYPE } from "../signals/kinds/ssf.ts";
 import { overseeSubscriptions } from "../signals/manage.ts";

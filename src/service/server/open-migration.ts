@@ -1,6 +1,6 @@
 import { createMigration, type Migration, type MigrationDeps } from "../api/public/migration.ts";
 import type { Config } from "../config/config.ts";
-import { createApplication } from "../migration/application.ts";
+import { createApplication } from "../migration/ask-application.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { migrationReports } from "../observability/reports.ts";

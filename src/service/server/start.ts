@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import type { LogCounts, Logger } from "../observability/logger.ts";
 import { createMetrics, type Metrics } from "../observability/metrics.ts";
 import { exposeState } from "../observability/state-metrics.ts";
-import type { Telemetry } from "../observability/telemetry/start.ts";
+import type { Telemetry } from "../observability/telemetry/start-telemetry.ts";
 import { createSignInRecords, type SignInRecords } from "../pages/console/sign-ins.ts";
 import { systemEntropy } from "../tokens/random.ts";
 import type { WorkerParts } from "../workers/join.ts";
@@ -120,7 +120,7 @@ async function giveUp(error: unknown, close: () => Promise<void>): Promise<never
 async function openTelemetry(config: Config, metrics: Metrics, log: Logger): Promise<Telemetry | undefined> {
   if (config.telemetry === undefined) return undefined;
   try {
-    const { startTelemetry } = await import("../observability/telemetry/start.ts");
+    const { startTelemetry } = await import("../observability/telemetry/start-telemetry.ts");
     return await startTelemetry({ config: config.telemetry, metrics, log });
   } catch (error) {
     throw startError(error, "OTEL_* variables ask for OpenTelemetry, an optional dependency that cannot be loaded");

@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "../../platform/files/error-code.ts";
-import { createFile } from "../../platform/files/place.ts";
 import { protectionFault } from "../../platform/files/protection.ts";
+import { createFile } from "../../platform/files/write-atomically.ts";
 
 export const ADMIN_TOKEN_FILE = "admin-token";
 

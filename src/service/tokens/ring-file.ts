@@ -1,7 +1,7 @@
 import { open, rm } from "node:fs/promises";
 import { errorCode } from "../../platform/files/error-code.ts";
-import { createFile, replaceFile } from "../../platform/files/place.ts";
 import { readProtected } from "../../platform/files/protection.ts";
+import { createFile, replaceFile } from "../../platform/files/write-atomically.ts";
 import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 
 const ABSENT = "there is none; `session-service keys create` (in a clone: `npm run keys -- create`) makes one";

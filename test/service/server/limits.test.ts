@@ -120,7 +120,7 @@ test("a stream takes no longer than REQUEST_TIMEOUT, whatever PINGs its connecti
   await service.stop();
 });
 
-test("revocations of what is no token count as fruitless by HTTP/2, and those of tokens do not", async () => {
+test("revocations of what is no token count as unauthenticated by HTTP/2, and those of tokens do not", async () => {
   const service = await startService({ RATE_LIMIT_FAILURES: "off" });
   const { port, hostname } = new URL(service.publicUrl);
   const socket = connect({ port: Number(port), host: hostname, localAddress: "127.0.0.8" });

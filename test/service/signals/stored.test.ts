@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { steadyClock } from "../../../src/platform/clock/turns.ts";
 import { systemClock, wallMs } from "../../../src/service/session/time.ts";
-import { startDelivery } from "../../../src/service/signals/delivery/start.ts";
+import { startDelivery } from "../../../src/service/signals/delivery/start-delivery.ts";
 import { createSender } from "../../../src/service/signals/send/sender.ts";
 import { embeddedBackend, redisBackend } from "../../support/store/backends.ts";
 import { newSession, nonce, subject } from "../../support/store/sessions.ts";

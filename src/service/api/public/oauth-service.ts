@@ -53,7 +53,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
       // A session that is bound to a key ends only with a proof of that key, so this session stays live.
       if (result.reason === "proof_missing" || result.reason === "other_key") throw badProof();
-      requestContextOf(context).source.noteFruitless();
+      requestContextOf(context).source.noteUnauthenticated();
       return {};
     },
     getMetadata: () => metadataOf(deps),

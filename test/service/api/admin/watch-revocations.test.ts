@@ -25,7 +25,7 @@ function openContext() {
       userAgent: () => undefined,
       certificate: () => undefined,
     },
-    ...{ correlation: () => ({ requestId: "a" }), output: () => undefined, noteFruitless() {}, abort() {} },
+    ...{ correlation: () => ({ requestId: "a" }), output: () => undefined, noteUnauthenticated() {}, abort() {} },
   };
   return createHandlerContext({
     ...{ service: SessionAdminService, method: SessionAdminService.method.watchRevocations },

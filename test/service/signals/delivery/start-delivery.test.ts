@@ -4,7 +4,7 @@ import type { SessionId } from "../../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
 import type { DeliveryDeps } from "../../../../src/service/signals/delivery/ports.ts";
-import { startDelivery } from "../../../../src/service/signals/delivery/start.ts";
+import { startDelivery } from "../../../../src/service/signals/delivery/start-delivery.ts";
 import { quiet } from "../managed-world.ts";
 import { MemoryStore } from "./memory-store.ts";
 

@@ -2,9 +2,14 @@
 import { connect as connectHttp2, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
 import { connect } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { CALM_MS, FRUITLESS_PER_SECOND, Fruitless, MAX_FRUITLESS } from "../../../src/platform/listener/fruitless.ts";
 import { type Handler, type Listener, openListener, respond } from "../../../src/platform/listener/listener.ts";
 import { NodeRequestSource } from "../../../src/platform/listener/request-source.ts";
+import {
+  CALM_MS,
+  MAX_UNAUTHENTICATED,
+  UNAUTHENTICATED_PER_SECOND,
+  UnauthenticatedRequests,
+} from "../../../src/platform/listener/unauthenticated-requests.ts";
 
 const STRANGER = "127.0.0.8";
 const listeners: Listener[] = [];
@@ -64,7 +69,7 @@ async function served(
 /** The error code ENHANCE_YOUR_CALM (RFC 9113 section 7). */
 const ENHANCE_YOUR_CALM = 11;
 /** The number of requests to send: so many that they exceed the rate limit. */
-const MANY = MAX_FRUITLESS * 10;
+const MANY = MAX_UNAUTHENTICATED * 10;
 
 describe("an address that makes many HTTP/2 requests", () => {
   test.each([
@@ -102,7 +107,7 @@ describe("an address that makes many HTTP/2 requests", () => {
   test("whose handler notes that they are of no use, loses its connection", async () => {
     const listener = await opened();
     listener.serve((request, response) => {
-      new NodeRequestSource(request, 0).noteFruitless();
+      new NodeRequestSource(request, 0).noteUnauthenticated();
       respond(response, 200, {}, "x");
     });
     const { session, send } = client(listener);
@@ -123,28 +128,28 @@ describe("an address that makes many HTTP/2 requests", () => {
 
 test("the bucket leaks, and an address is barred for a while", () => {
   let now = 0;
-  const fruitless = new Fruitless(
+  const requests = new UnauthenticatedRequests(
     () => false,
     () => now,
   );
   const burst = (count: number) =>
-    Array.from({ length: count }, () => fruitless.count("192.0.2.1")).filter(Boolean).length;
-  expect(burst(MAX_FRUITLESS)).toBe(0);
+    Array.from({ length: count }, () => requests.count("192.0.2.1")).filter(Boolean).length;
+  expect(burst(MAX_UNAUTHENTICATED)).toBe(0);
   now += 1000;
-  expect(burst(MAX_FRUITLESS)).toBe(0);
-  expect(fruitless.isBarred("192.0.2.1")).toBe(false);
+  expect(burst(MAX_UNAUTHENTICATED)).toBe(0);
+  expect(requests.isBarred("192.0.2.1")).toBe(false);
   expect(burst(1)).toBe(1);
-  expect([fruitless.isBarred("192.0.2.1"), fruitless.isBarred("192.0.2.2")]).toEqual([true, false]);
+  expect([requests.isBarred("192.0.2.1"), requests.isBarred("192.0.2.2")]).toEqual([true, false]);
   now += CALM_MS - 1;
-  expect(fruitless.isBarred("192.0.2.1")).toBe(true);
+  expect(requests.isBarred("192.0.2.1")).toBe(true);
   // Requests on older connections do not extend the time for which the address may not connect.
   expect(burst(1)).toBe(1);
   now += 1;
-  expect(fruitless.isBarred("192.0.2.1")).toBe(false);
+  expect(requests.isBarred("192.0.2.1")).toBe(false);
   expect(burst(1)).toBe(1);
   // The bucket of the rate limit begins to leak when the address may connect again.
   now += CALM_MS + 500;
-  expect(burst(FRUITLESS_PER_SECOND / 2)).toBe(0);
+  expect(burst(UNAUTHENTICATED_PER_SECOND / 2)).toBe(0);
   expect(burst(1)).toBe(1);
 });
 

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { createFile, replaceFile } from "../../../src/platform/files/place.ts";
+import { createFile, replaceFile } from "../../../src/platform/files/write-atomically.ts";
 
 let path = "";
 beforeEach(() => {

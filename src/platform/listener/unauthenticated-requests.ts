@@ -1,16 +1,15 @@
 /**
- * Limits HTTP/2 requests of one address that have no authentic credential ("fruitless" requests). A request of 26 bytes takes up to a
- * millisecond, mostly in Node's HTTP/2, so even refusing it is expensive. HTTP/1.1 takes a tenth of
- * the time per byte, and needs no such limit.
+ * Limits HTTP/2 requests of one address that have no authentic credential. A request of 26 bytes takes up to a millisecond, mostly in Node's
+ * HTTP/2, so even refusing it is expensive. HTTP/1.1 takes a tenth of the time per byte, and needs no such limit.
  */
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { subnetOf } from "../net/subnet.ts";
 import type { Request } from "./exchange.ts";
 
-/** How many HTTP/2 requests without an authentic credential ("fruitless" requests) an address may make in a burst. */
-export const MAX_FRUITLESS = 200;
-export const FRUITLESS_PER_SECOND = 200;
+/** How many HTTP/2 requests without an authentic credential an address may make in a burst. */
+export const MAX_UNAUTHENTICATED = 200;
+export const UNAUTHENTICATED_PER_SECOND = 200;
 /** How long an address with too many requests without an authentic credential may not open HTTP/2 connections, in ms. */
 export const CALM_MS = 5_000;
 /** How many addresses are counted at the same time; each takes some 130 bytes. */
@@ -20,10 +19,10 @@ const MAX_ADDRESSES = 50_000;
 const THIS_MACHINE = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 
 /** Requests that had no authentic credential, although the status of their responses is that of a success. */
-const fruitless = new WeakSet<object>();
+const noted = new WeakSet<object>();
 
-export function noteFruitless(request: Request): void {
-  fruitless.add(request);
+export function noteUnauthenticated(request: Request): void {
+  noted.add(request);
 }
 
 type Exchange = { readonly request: Http2ServerRequest; readonly response: Http2ServerResponse };
@@ -31,7 +30,7 @@ type Exchange = { readonly request: Http2ServerRequest; readonly response: Http2
 /** A leaky bucket that counts the recent requests of an address. `level` is the count at the time `atMs`, and decreases from then on. */
 type Bucket = { level: number; atMs: number };
 
-export class Fruitless {
+export class UnauthenticatedRequests {
   readonly #buckets = new Map<string, Bucket>();
   readonly #needsCredential: (path: string) => boolean;
   readonly #clock: () => number;
@@ -49,10 +48,10 @@ export class Fruitless {
     const now = this.#clock();
     // The address is blocked until `atMs`. Requests on its older connections do not prolong that.
     if (bucket.atMs > now) return true;
-    bucket.level = Math.max(0, bucket.level - ((now - bucket.atMs) / 1000) * FRUITLESS_PER_SECOND) + 1;
+    bucket.level = Math.max(0, bucket.level - ((now - bucket.atMs) / 1000) * UNAUTHENTICATED_PER_SECOND) + 1;
     bucket.atMs = now;
-    if (bucket.level <= MAX_FRUITLESS) return false;
-    bucket.level = MAX_FRUITLESS;
+    if (bucket.level <= MAX_UNAUTHENTICATED) return false;
+    bucket.level = MAX_UNAUTHENTICATED;
     // The address may not connect until this time, and its count does not decrease before.
     bucket.atMs = now + CALM_MS;
     return true;
@@ -60,7 +59,7 @@ export class Fruitless {
 
   /** Counts a finished request if it had no authentic credential. @returns whether its connection must end */
   isTooMuch({ request, response }: Exchange, { remoteAddress = "" }: Socket): boolean {
-    return this.#isFruitless(request, response) && this.count(remoteAddress);
+    return this.#isUnauthenticated(request, response) && this.count(remoteAddress);
   }
 
   /** Ends a new connection if its address has made too many requests. @returns whether it did */
@@ -75,9 +74,9 @@ export class Fruitless {
   }
 
   /** Whether a request counts as one without an authentic credential. Any request for a plain page does, because pages check none. */
-  #isFruitless(request: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
+  #isUnauthenticated(request: Http2ServerRequest, { statusCode, stream }: Http2ServerResponse): boolean {
     const { method, url } = request;
-    if (!this.#needsCredential(url) || method === "OPTIONS" || fruitless.has(request)) return true;
+    if (!this.#needsCredential(url) || method === "OPTIONS" || noted.has(request)) return true;
     const grpcStatus = grpcStatusOf(stream);
     // A response that reports an outage says nothing about the credential, so the request is not counted.
     if (statusCode === 503 || grpcStatus === UNAVAILABLE) return false;
