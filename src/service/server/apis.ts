@@ -18,6 +18,7 @@ import type { SignInRecords } from "../pages/console/sign-ins.ts";
 import type { DocsSignInDeps } from "../pages/reference/sign-in.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
+import { sessionOfLogin } from "../session/admin/session-of-login.ts";
 import type { Audit } from "../session/audit.ts";
 import type { RevocationFeed } from "../session/feed/feed.ts";
 import type { SessionStore } from "../session/ports.ts";
@@ -182,11 +183,10 @@ function sessionsForVisitors(
   { config, issuer, files }: Deps,
   common: ReturnType<typeof shared>,
 ): DocsSignInDeps["createSession"] {
-  const { maxSessionsPerSubject, sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
+  const { maxSessionsPerSubject } = config;
   return async ({ subject, userAgent, address }) => {
     const client = { userAgent, ipAddress: address() ?? "", displayName: "API reference" };
-    const times = { idleTimeoutMs, absoluteLifetimeMs };
-    const wanted = { subject, clientId: issuer, audience: issuer, claims: "{}", client, ...times };
+    const wanted = sessionOfLogin(config, { subject, clientId: issuer, audience: issuer, claims: "{}", client });
     const limit = limitOf(files.policies.current.limits, wanted);
     const requester = { address, adminName: "docs" };
     const created = await create({ ...common, maxSessionsPerSubject }, wanted, requester, { limit });

@@ -22,6 +22,7 @@ import type { Logger } from "../observability/logger.ts";
 import { elevate } from "../session/admin/admin.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
+import { sessionOfLogin } from "../session/admin/session-of-login.ts";
 import { type FailureDeps, takeFailure } from "../session/attempts.ts";
 import { type Requester, UNKNOWN_REQUESTER } from "../session/audit.ts";
 import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
@@ -201,25 +202,22 @@ function requesterOf(request: Request, trust: Trust): Requester {
 
 /** Returns the session of a user; undefined if a session cannot have the claims of the user. */
 function wantedSession(config: Config, deps: Deps, user: User, source: NodeRequestSource) {
-  const { sessionIdleTtlMs: idleTimeoutMs, sessionAbsoluteTtlMs: absoluteLifetimeMs } = config;
   const client = {
     userAgent: (source.userAgent() ?? "").slice(0, 512),
     ipAddress: source.address() ?? "",
     displayName: "",
   };
   try {
-    const wanted = {
+    const wanted = sessionOfLogin(config, {
       subject: user.subject,
       clientId: deps.audience,
       audience: deps.audience,
       claims: claimsOf(user.claims as JsonObject),
       client,
-      idleTimeoutMs,
-      absoluteLifetimeMs,
       ...(isKnown(user) && { authentication: authenticationOf(user) }),
-      kind: "browser" as const,
+      kind: "browser",
       upstream: user.upstream,
-    };
+    });
     requireAccessCookie(deps, wanted);
     return wanted;
   } catch (error) {

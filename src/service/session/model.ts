@@ -87,6 +87,14 @@ export type NewSession = {
   readonly upstream?: Upstream;
 };
 
+/** Every field, undefined where it is absent: so one that is forgotten does not compile. */
+type EveryField<Fields> = { readonly [name in keyof Fields]-?: Fields[name] | undefined };
+
+/** Returns the fields that are not undefined. */
+export function presentFields<Fields extends object>(every: EveryField<Fields>): Fields {
+  return Object.fromEntries(Object.entries(every).filter(([, value]) => value !== undefined)) as Fields;
+}
+
 /** Somebody who uses a session in place of its subject, such as support (impersonation). */
 export type Actor = {
   readonly subject: string;

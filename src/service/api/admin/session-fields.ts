@@ -9,7 +9,14 @@ import {
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { type DeviceBinding, thumbprintOf } from "../../session/devices/key.ts";
 import { invalidRequest } from "../../session/errors.ts";
-import { type Actor, audiencesOf, type NewSession, type Session, type Upstream } from "../../session/model.ts";
+import {
+  type Actor,
+  audiencesOf,
+  type NewSession,
+  presentFields,
+  type Session,
+  type Upstream,
+} from "../../session/model.ts";
 import {
   audienceOf,
   authenticationOf,
@@ -31,9 +38,6 @@ export type WantedDeps = Pick<
 
 type Wanted = Omit<NewSession, "sid">;
 
-/** Every field, undefined where it is absent: so one that is forgotten does not compile. */
-type Every<Fields> = { readonly [name in keyof Fields]-?: Fields[name] | undefined };
-
 /** Returns the session that a request describes. @throws ServiceError if it cannot be created */
 export function wantedSession(deps: WantedDeps, request: CreateSessionRequest): Wanted {
   const audience = audienceOf(request.audience, request.audiences, deps.audience);
@@ -48,7 +52,7 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest): 
   if (transport === "token") checkTokenTransport(deps, request, deviceRequired);
   const { dpopJkt } = request;
   if (dpopJkt !== "") checkKey(deps, dpopJkt, deviceRequired);
-  return present<Wanted>({
+  return presentFields<Wanted>({
     subject: request.subject,
     clientId: request.clientId || audiencesOf(audience)[0],
     audience,
@@ -69,10 +73,6 @@ export function wantedSession(deps: WantedDeps, request: CreateSessionRequest): 
     actor,
     upstream: request.upstream && upstreamOf(request.upstream),
   });
-}
-
-function present<Fields extends object>(every: Every<Fields>): Fields {
-  return Object.fromEntries(Object.entries(every).filter(([, value]) => value !== undefined)) as Fields;
 }
 
 function upstreamOf({ issuer, sessionId, subject }: UpstreamMessage): Upstream {
