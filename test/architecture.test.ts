@@ -1,6 +1,6 @@
 /**
- * Tests what the packages (the folders of `src/`) and their folders may import, that no file and no function is too long, and that tests
- * are in the folders of their sources.
+ * Tests what the packages (the folders of `src/`) and their folders may import, that no file, function or comment is too long, and that
+ * tests are in the folders of their sources.
  */
 import { globSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
@@ -244,4 +244,19 @@ test("a test with the name of a source that it imports is in the folder of that 
   const elsewhere = named.filter(({ file, sources }) => !sources.some((path) => isIn(dirname(file), dirname(path))));
   expect(elsewhere).toEqual([]);
   expect(named.length).toBeGreaterThan(100);
+});
+
+/** The most columns of a comment. The formatter breaks only lines of code. */
+const MAX_COMMENT_COLUMNS = 140;
+
+test("no line of a comment is too long", () => {
+  const long = readdirSync(SRC, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.(?:tsx?|lua)$/.test(name))
+    .flatMap((file) =>
+      source(file)
+        .split("\n")
+        .map((line, at) => ({ line, place: `${file}:${at + 1}` })),
+    )
+    .filter(({ line }) => line.length > MAX_COMMENT_COLUMNS && /^\s*(?:\/\/|\/?\*|--)/.test(line));
+  expect(long.map(({ place }) => place)).toEqual([]);
 });

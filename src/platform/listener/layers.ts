@@ -15,8 +15,8 @@ export function withAuthority(next: Handler, otherwise: Handler): Handler {
 }
 
 /**
- * Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may use one, this service the other. Requests
- * whose target is a whole URL (RFC 9112 section 3.2.2) get its path as their target, which all later layers read.
+ * Refuses requests that name two hosts (RFC 9112 section 3.2, RFC 9113 section 8.3.1): a proxy may use one, this service the other.
+ * Requests whose target is a whole URL (RFC 9112 section 3.2.2) get its path as their target, which all later layers read.
  */
 export function withOneHost(next: Handler, otherwise: Handler): Handler {
   return (request, response) => {

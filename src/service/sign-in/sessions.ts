@@ -7,7 +7,7 @@ export type SignedIn =
   | { readonly ok: true; readonly cookies: readonly string[] }
   | { readonly ok: false; readonly problem: "too_many" | "too_many_sessions" | "refused" };
 
-/** `cookies` are `Set-Cookie` values. If the session has not ended, because nothing shows which one is meant, they make a repetition succeed. */
+/** `cookies` are `Set-Cookie` values. If the session has not ended, as nothing shows which one is meant, they make a repetition succeed. */
 type SignedOut = { readonly cookies: readonly string[] } & (
   | {
       readonly ok: true;

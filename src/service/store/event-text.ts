@@ -1,7 +1,7 @@
 /**
- * The texts of session events in both stores: JSON objects with short names, without empty fields. The text of an event has the whole event.
- * The note of a due record, which is an event that is still to be recorded (src/service/session/events/events.ts), has only the request that
- * caused the event: the record's key and the kind of its event say the rest.
+ * The texts of session events in both stores: JSON objects with short names, without empty fields. The text of an event has the whole
+ * event. The note of a due record, which is an event that is still to be recorded (src/service/session/events/events.ts), has only the
+ * request that caused the event: the record's key and the kind of its event say the rest.
  */
 import type { DueRecord, EventRecord, Origin, SessionEvent } from "../session/events/events.ts";
 import type { ClientData, EndReason, NewSession, SessionId } from "../session/model.ts";

@@ -1,4 +1,4 @@
-/** Finds what a response must remove from the browser: what other scopes hold, what a logout leaves behind, and cookies of another system. */
+/** Finds what a response must remove from the browser: what other scopes hold, what a logout leaves, and cookies of another system. */
 import type { CookieSettings } from "../../config/cookie.ts";
 import type { RefreshTokens } from "../../session/ports.ts";
 import type { RefreshCookie } from "./cookie.ts";
@@ -45,8 +45,8 @@ export function cookiesAfterLogout(deps: LogoutDeps, sent: SentCookies): readonl
 }
 
 /**
- * Returns the `Set-Cookie` values that remove the cookies of another system, whose sessions are migrated, from all domains that may have set
- * them. If they stayed after a logout, the next refresh would sign the user in again.
+ * Returns the `Set-Cookie` values that remove the cookies of another system, whose sessions are migrated, from all domains that may have
+ * set them. If they stayed after a logout, the next refresh would sign the user in again.
  */
 export function oldCookiesAfterLogout(
   names: readonly string[],

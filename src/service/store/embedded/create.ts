@@ -48,7 +48,7 @@ export function createCreation(deps: CreationDeps): Pick<SessionStore, "create">
   };
 }
 
-/** Creates the session, if that takes no more than this transaction. Otherwise only makes some of the room for it, and returns the progress. */
+/** Creates the session, if this transaction is enough for it. Otherwise only makes some of the room for it, and returns the progress. */
 function createStep(deps: CreationDeps, wanted: Wanted, before: Progress, now: StoreMs): CreateOutcome | Progress {
   const { sql, sessions, claims, due, signals, end } = deps;
   const { session, childNonce, cap, limit, replaces, origin, claimMs } = wanted;

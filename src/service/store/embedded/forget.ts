@@ -1,7 +1,7 @@
 /**
- * Removes what the file has of a subject, except of its live sessions, in several transactions. Then the whole file is written anew: deleted
- * rows stay in free pages, in gaps of pages that were split, and in the -wal file. That takes about half a second for 100,000 sessions, in
- * which no other call runs. Calls that wait for it at the same time share it.
+ * Removes what the file has of a subject, except of its live sessions, in several transactions. Then the whole file is written anew:
+ * deleted rows stay in free pages, in gaps of pages that were split, and in the -wal file. That takes about half a second for 100,000
+ * sessions, in which no other call runs. Calls that wait for it at the same time share it.
  */
 import { dirname, resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";

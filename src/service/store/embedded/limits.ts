@@ -1,6 +1,6 @@
 /**
- * Makes room for a new session of a subject: within its limit, if it has one, and within the cap that holds for every subject. Each function
- * runs within the transaction of a creation (create.ts).
+ * Makes room for a new session of a subject: within its limit, if it has one, and within the cap that holds for every subject. Each
+ * function runs within the transaction of a creation (create.ts).
  */
 import {
   groupOf,

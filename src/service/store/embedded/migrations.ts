@@ -72,8 +72,8 @@ export const MIGRATIONS = [
      changed_at INTEGER NOT NULL
    );
    CREATE INDEX subject_ends_by_subject ON subject_ends (subject);`,
-  // The signals (src/service/signals/ports.ts), the subscriptions with their cursors, and one row that names the process that reads the signals.
-  // While signals of a logout of everyone still have to be appended, that row also names the last session whose signal was appended.
+  // The signals (signals/ports.ts), the subscriptions with their cursors, and one row that names the process that reads the signals. While
+  // signals of a logout of everyone still have to be appended, that row also names the last session whose signal was appended.
   `CREATE TABLE signals (
      number INTEGER PRIMARY KEY AUTOINCREMENT,
      sid TEXT NOT NULL,

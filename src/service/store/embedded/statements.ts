@@ -92,9 +92,9 @@ export function prepareStatements(db: DatabaseSync) {
 }
 
 /**
- * Prepares the statement that reads a session, with the columns of `FoundColumns` in rows.ts. Each refresh runs it, so it returns the row as
- * an array: for a row that is an object, node:sqlite makes a new hidden class, which takes 72 bytes of V8's old generation until the next
- * full garbage collection. Before Node 22.16 the row is an object nevertheless.
+ * Prepares the statement that reads a session, with the columns of `FoundColumns` in rows.ts. Each refresh runs it, so it returns the row
+ * as an array: for a row that is an object, node:sqlite makes a new hidden class, which takes 72 bytes of V8's old generation until the
+ * next full garbage collection. Before Node 22.16 the row is an object nevertheless.
  */
 function sessionStatement(db: DatabaseSync): StatementSync {
   const statement = db.prepare(

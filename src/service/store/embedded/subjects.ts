@@ -1,9 +1,9 @@
 /**
  * Ends many sessions: those of a subject, and those that have expired.
  *
- * No transaction ends or deletes more than `AT_ONCE` sessions, so that none blocks the event loop for long. To end many sessions of a subject,
- * one transaction stores the time of creation up to which they end. From then on they count as ended (ENDED in the SQL statements). The
- * transactions that follow delete their rows and append their log entries. Other work runs in between.
+ * No transaction ends or deletes more than `AT_ONCE` sessions, so that none blocks the event loop for long. To end many sessions of a
+ * subject, one transaction stores the time of creation up to which they end. From then on they count as ended (ENDED in the SQL
+ * statements). The transactions that follow delete their rows and append their log entries. Other work runs in between.
  */
 import { randomBytes } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";

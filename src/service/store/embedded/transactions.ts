@@ -36,9 +36,9 @@ export type Transactions = {
   /** Runs a function in one transaction, which is rolled back if it throws. A durable write also checks that the file was not replaced. */
   write<T>(durability: Durability, step: (now: StoreMs) => T): T;
   /**
-   * Runs a function at once, in the transaction that all such calls of this turn of the event loop share, and resolves when it is committed:
-   * after the events of the turn, or before a call of another kind. So nobody reads what is not committed. If the function throws, what it
-   * has changed until then is committed nevertheless, because it belongs to others' transaction.
+   * Runs a function at once, in the transaction that all such calls of this turn of the event loop share, and resolves when it is
+   * committed: after the events of the turn, or before a call of another kind. So nobody reads what is not committed. If the function
+   * throws, what it has changed until then is committed nevertheless, because it belongs to others' transaction.
    */
   share<T>(step: (now: StoreMs) => T): Promise<T>;
   /** Runs a function outside of all transactions. */

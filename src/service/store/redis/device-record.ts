@@ -2,7 +2,7 @@
 import { type DeviceBinding, type DeviceKey, thumbprintBytes } from "../../session/devices/key.ts";
 import { latest, type StoreMs, storeMs } from "../../session/time.ts";
 
-/** Offsets from the end of a record with a device key: thumbprint (32 bytes), time of registration or binding, length and kind of the key. */
+/** Offsets from the end of a record with a device key: thumbprint (32 bytes), time of registration or binding, key's length and kind. */
 const DEVICE_TAIL = { thumbprint: -41, since: -9, length: -3, kind: -1 } as const;
 const KIND_RS256 = 1;
 const KIND_BOUND = 2;

@@ -62,8 +62,8 @@ const PARTS = {
 export type Verb = keyof typeof PARTS;
 
 /**
- * A script's text and its SHA-1, by which Redis knows it. The text is put together whenever it is read: a process needs it only until Redis knows
- * the script, and to keep all of them would take 1.4 MB.
+ * A script's text and its SHA-1, by which Redis knows it. The text is put together whenever it is read: a process needs it only until Redis
+ * knows the script, and to keep all of them would take 1.4 MB.
  */
 type Script = { readonly text: string; readonly sha: string };
 

@@ -10,9 +10,9 @@ import type { Window } from "./partitions.ts";
 type Client = Redis | Cluster;
 
 /**
- * An argument of a script. Numbers are integers, and `toFixed` writes them: `String` puts each text that it makes into a cache, and therefore
- * into the old generation, where it stays until the next full garbage collection. The seven new numbers of a refresh, times and words of
- * nonces, were most of what made these collections necessary.
+ * An argument of a script. Numbers are integers, and `toFixed` writes them: `String` puts each text that it makes into a cache, and
+ * therefore into the old generation, where it stays until the next full garbage collection. The seven new numbers of a refresh, times and
+ * words of nonces, were most of what made these collections necessary.
  */
 export type Argument = string | number | Buffer;
 
@@ -31,8 +31,8 @@ export function createSender(timeoutMs: number): Sender {
   /**
    * `turn` has the commands of this turn that have no reply yet, and holes for the others. `before` has those of each earlier turn.
    *
-   * These are arrays and no sets: a set that changes all the time replaces its table again and again, and a table that has become old keeps the
-   * next one with its commands alive until the next full garbage collection. That alone promoted half a kilobyte for each refresh.
+   * These are arrays and no sets: a set that changes all the time replaces its table again and again, and a table that has become old keeps
+   * the next one with its commands alive until the next full garbage collection. That alone promoted half a kilobyte for each refresh.
    */
   let turn: (Command | undefined)[] = [];
   const before = Array.from({ length: Math.ceil(timeoutMs / TURN_MS) }, (): typeof turn => []);
@@ -80,8 +80,9 @@ function gather(client: Client): void {
 const OWN_ARGUMENTS = 6;
 
 /**
- * Returns an EVALSHA command, or undefined if it has an argument that is not text. Writing it as one text takes 1.5 µs. ioredis, which flattens
- * and copies arguments, takes 3.5 µs. It is for single nodes: in a cluster, ioredis needs the arguments to find the node of a command.
+ * Returns an EVALSHA command, or undefined if it has an argument that is not text. Writing it as one text takes 1.5 µs. ioredis, which
+ * flattens and copies arguments, takes 3.5 µs. It is for single nodes: in a cluster, ioredis needs the arguments to find the node of a
+ * command.
  */
 export function scriptCall(
   sha: string,

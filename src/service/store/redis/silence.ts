@@ -1,8 +1,8 @@
 /**
  * Detects dead connections that were never closed, because a machine or a network is gone.
  *
- * ioredis can do that with a timer of its own. But that timer also expires if this process was suspended, and ioredis then drops a
- * healthy connection before its replies have been read. So silence is counted in turns (platform/clock/turns.ts), the time in which this process
+ * ioredis can do that with a timer of its own. But that timer also expires if this process was suspended, and ioredis then drops a healthy
+ * connection before its replies have been read. So silence is counted in turns (platform/clock/turns.ts), the time in which this process
  * could read. This adds no cost to a command.
  */
 import type { Redis } from "ioredis";

@@ -22,7 +22,7 @@ end
 -- The first bytes of the blocks that may follow the texts of a record, in ascending order (blocks.ts), and of the claims.
 local AUTHENTICATION, FACTS, VERSION, LAST_SEEN, CLAIMS = 1, 2, 3, 4, 123
 
--- Returns where a block of a record begins, and the position after it. If the record lacks the block, both are the position where it belongs.
+-- Returns where a block of a record begins, and the position after it. If the record lacks the block, both are the position for it.
 local function block_at(record, kind)
   local _, from = text_at(record, 5)
   local stop = device_at(record)

@@ -1,6 +1,6 @@
 #!lua
--- Creates a session, and ends the subject's least recently used sessions if it has more than the cap or the limit allows, or creates none. A
--- second run with the same id returns the session that the first one created.
+-- Creates a session, and ends the subject's least recently used sessions if it has more than the cap or the limit allows, or creates
+-- none. A second run with the same id returns the session that the first one created.
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns one of the following lists. In them, `ended…` are the ids of the sessions that were ended, in order, each followed by its actor
@@ -9,7 +9,7 @@
 --   record, replaced, new, ended…   the session. `replaced` is the id of the session to replace if it was live, or ''
 --   record, 'existing', ''          with `claim_life`: an earlier run has created the session, which is live
 --   'ended', '', ''                 with `claim_life`: an earlier run has created the session, which has ended
---   'refused', '', '', id, record…  the limit refuses the session. Nothing was changed. The sessions that it counts, least recently used first
+--   'refused', '', '', id, record…  the limit refuses the session; nothing was changed. The sessions that count, least recently used first
 --   'again', '', new, ended…        one run is not enough: the caller runs the script again
 --   'sweep', '', new, ended…        the same, but the caller runs sweep.lua first
 --   'more', progress, ''            the same, with this `progress`
@@ -137,7 +137,7 @@ local function make_room_within_limit()
   return (ending < excess or not is_all) and reply_evicted({ 'again', '', new }) or nil
 end
 
--- Returns the sessions with an actor of a subject with many, oldest first. They live for a short time, so that only the newest MOST are read.
+-- Returns the sessions with an actor of a subject with many, oldest first. They live for a short time, so only the newest MOST are read.
 local function acting_of_many(from, live_sessions)
   local newest, sids = redis.call('ZREVRANGEBYLEX', many, '+', from, 'LIMIT', 0, MOST), {}
   for k, entry in ipairs(newest) do sids[#newest - k + 1] = string.sub(entry, -ID) end
@@ -148,7 +148,7 @@ local function acting_of_many(from, live_sessions)
   return found
 end
 
--- Makes room within the cap of a subject with many sessions. Returns the reply with which the script ends; nil if the session may be created.
+-- Makes room within the cap of a subject with many sessions. Returns the reply that ends the script; nil if the session may be created.
 local function make_room_among_many()
   local from = entries_after(ended)
   if acts then

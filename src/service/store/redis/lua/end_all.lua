@@ -4,8 +4,8 @@
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first, each followed by its actor (`close`); 'begun', if the
--- subject has many sessions. If nothing was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the caller
--- must run the script again; or 'busy', while another logout of many sessions has to be completed first.
+-- subject has many sessions. If nothing was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the
+-- caller must run the script again; or 'busy', while another logout of many sessions has to be completed first.
 local subject, reason,
   marker_life, -- how long ended sessions stay marked, ms
   except, -- the session to spare, or ''

@@ -3,9 +3,9 @@
 -- skipped. An event that has no due record is skipped if its session is not live and has no events: they were removed (forget.lua). The
 -- script may run when memory is full, since a due record takes as much memory as its event.
 -- KEYS  1 partition
--- ARGV  1 how long to keep events, ms; 0: not at all, 2 how many events to keep of a session; then for each event the key of its due record,
---       or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; its text, without a newline; and for the creation
---       of a session what its record lacks of that text, else ''
+-- ARGV  1 how long to keep events, ms; 0: not at all, 2 how many events to keep of a session; then for each event the key of its due
+--       record, or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; its text, without a newline; and for
+--       the creation of a session what its record lacks of that text, else ''
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local expires = now + shift + keep
 local _, index = event_functions()

@@ -8,8 +8,8 @@
 --   '* <created until> 0 revoked_all' if some of these logs were not read before, and all sessions of their partitions have ended up to a
 --   time: the log drops such an entry once the tokens of these sessions have expired;
 --   'log <partition>' for each partition with new entries, and then these entries, in the order in which they were appended;
---   'next <entry>' after entries of which some must be read again, namely those after the named entry. An instance of version 0.1 gives each
---   entry the time as its score, so until this millisecond is over it may still insert an entry before them;
+--   'next <entry>' after entries of which some must be read again, namely those after the named entry. An instance of version 0.1 gives
+--   each entry the time as its score, so until this millisecond is over it may still insert an entry before them;
 --   'rest <partition>' if the limit was reached: more entries of this partition, and all of the partitions after it, have not been read.
 -- The order of the log is the order of appending, even after a failover to another node (append_to_log). If the log does not contain the
 -- last entry that was read, because that node has not received it or because it was dropped, all entries of the log are returned.

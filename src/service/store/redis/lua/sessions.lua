@@ -6,8 +6,8 @@ local function entry_of(record, sid)
   return string.sub(record, 40, 45) .. sid
 end
 
--- Returns the subject of a session's actor, who uses it in place of its own subject; nil if there is none. Few records have the text that is
--- looked for first, so that the blocks of the others are not read.
+-- Returns the subject of a session's actor, who uses it in place of its own subject; nil if there is none. Few records have the text that
+-- is looked for first, so that the blocks of the others are not read.
 local function actor_of(record)
   if not string.find(record, '"actor":', BODY, true) then return nil end
   local block_at, facts = block_function()
@@ -78,8 +78,8 @@ local function order_functions()
   return earlier, replace_chunk, remove
 end
 
--- Returns the idle expiry, the absolute expiry, the time of creation and that of the last refresh or the creation, at which the idle timeout
--- begins. The last refresh is when the newest refresh token was issued.
+-- Returns the idle expiry, the absolute expiry, the time of creation and that of the last refresh or the creation, at which the idle
+-- timeout begins. The last refresh is when the newest refresh token was issued.
 local function expiries(record)
   local _, _, _, _, _, _, _, _, minted, created, idle, life = struct.unpack(HEAD, record)
   local absolute, used = created + life, math.max(created, minted)
@@ -105,7 +105,7 @@ local function event_functions()
       cjson.encode(subject), ',"c":', cjson.encode(texts), '}\n' })
   end
 
-  -- Names a session among the last ones of its subject that have events. Earlier ones move to a list of their own, for as long as they have events.
+  -- Names a session among the last ones of its subject that have events. Earlier ones move to a list of their own while they have events.
   local function index(partition, subject, sid, expires)
     local key, past = partition .. 'w' .. subject, partition .. 'a' .. subject
     local sids = redis.call('GET', key) or ''
@@ -266,8 +266,8 @@ local function require_commands(partition, commands)
   end
 end
 
--- Of the sessions that end with the sessions of their actors, notes that some have to end: those for whose actor's session `has_ended` returns
--- true. Any instance ends them (attached.lua), because they are in other partitions.
+-- Notes which of the sessions that end with the sessions of their actors have to end: those for whose actor's session `has_ended`
+-- returns true. Any instance ends them (attached.lua), because they are in other partitions.
 local function hand_over(partition, attached, has_ended)
   local entries, found = {}, false
   for at = 1, #attached, ATTACHED do

@@ -2,8 +2,8 @@
 -- Replaces the claims and the audiences of a session in its record.
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
--- Returns one string: 'l', the time (six bytes) and the record, or 'n' in place of 'l' if the record was the same before; 'c' if the session
--- has another version; 'm' if it is revoked; 'u' if it is unknown.
+-- Returns one string: 'l', the time (six bytes) and the record, or 'n' in place of 'l' if the record was the same before; 'c' if the
+-- session has another version; 'm' if it is revoked; 'u' if it is unknown.
 local sid,
   if_version, -- the version that the session must have, or ''
   audiences, -- in the form of the record (record.ts), or '' to keep them
