@@ -123,7 +123,7 @@ export function parseArguments(args: readonly string[]) {
     retries: integer("retries", values.retries, 0),
     /** Whether `X-Forwarded-*` is trusted, for all requests or by the address that a request comes from. */
     trustForwarded: trustOf(values["trust-forwarded"], values["trust-proxy"]),
-    /** The other origins whose pages may send requests that change something; false: all, since the upstream trusts no browser credential. */
+    /** The other origins whose pages may send requests that change something; false: all, as the upstream trusts no browser credential. */
     origins: originsOf(values["allow-origin"], values["allow-cross-site"]),
     /** What pages of `origins` may read; undefined if they may read nothing. */
     cors: corsOf(values.cors, values["allow-origin"], values["expose-header"]),

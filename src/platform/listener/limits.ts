@@ -49,7 +49,8 @@ export type ListenerLimits = {
   readonly maxConnectionsPerAddress: number;
   /**
    * Returns whether requests to a path are refused without an authentic credential. HTTP/2 requests to other paths, and refused requests,
-   * are limited by address (unauthenticated-requests.ts). Undefined switches this limit off, because all clients behind a proxy share its address.
+   * are limited by address (unauthenticated-requests.ts). Undefined switches this limit off, because all clients behind a proxy share its
+   * address.
    */
   readonly needsCredential: ((path: string) => boolean) | undefined;
   /** The number of requests whose bodies are still arriving. */

@@ -1,6 +1,6 @@
 /**
- * Limits HTTP/2 requests of one address that have no authentic credential. A request of 26 bytes takes up to a millisecond, mostly in Node's
- * HTTP/2, so even refusing it is expensive. HTTP/1.1 takes a tenth of the time per byte, and needs no such limit.
+ * Limits HTTP/2 requests of one address that have no authentic credential. A request of 26 bytes takes up to a millisecond, mostly in
+ * Node's HTTP/2, so even refusing it is expensive. HTTP/1.1 takes a tenth of the time per byte, and needs no such limit.
  */
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
