@@ -60,8 +60,8 @@ export async function revokeOthers(
   const options = { except: caller.sid, actor: caller.sid, origin: originFor(caller, requester) };
   const outcome = await deps.store.endAll(caller.sub, "revoked_others", options);
   if (!outcome.ok) return revoked(caller);
-  for (const sid of outcome.ended) {
-    const names = { sid, subject: caller.sub, actor: outcome.actors?.get(sid) ?? actorOf(caller) };
+  for (const { sid, actor = actorOf(caller) } of outcome.ended) {
+    const names = { sid, subject: caller.sub, actor };
     deps.audit({ event: "session_ended", ...names, reason: "revoked_others" }, requester);
   }
   return { ok: true, count: outcome.count };

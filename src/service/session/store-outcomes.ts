@@ -5,8 +5,8 @@ import type { Audience, Revocation, Session, SessionId, StaleMark } from "./mode
 import type { PresentedToken, RotationState } from "./rotation/rotation.ts";
 import type { StoreMs } from "./time.ts";
 
-/** The subjects of the actors of sessions, by the sessions' ids. */
-type Actors = ReadonlyMap<SessionId, string>;
+/** A session that has ended, and the subject of its actor, if it had one. */
+export type EndedSession = { readonly sid: SessionId; readonly actor?: string | undefined };
 
 export type CreateOutcome =
   | {
@@ -16,11 +16,9 @@ export type CreateOutcome =
       readonly session: Session;
       readonly rotation: RotationState;
       /** The sessions that ended because the subject had too many (`session_limit`), in this order. */
-      readonly evicted: readonly SessionId[];
-      /** Whether the session to replace was live and has ended now. */
-      readonly replaced: boolean;
-      /** The actors of those sessions that have ended and that had one. */
-      readonly actors?: Actors;
+      readonly evicted: readonly EndedSession[];
+      /** The session to replace, if it was live and has ended now. */
+      readonly replaced: EndedSession | undefined;
       /**
        * Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty, and
        * with `claimMs`, because the session continues one of another system.
@@ -130,14 +128,12 @@ export type EndOwnedOutcome =
 
 /** `count` sessions have ended. The caller records the endings in `ended`, oldest first. The others are recorded later (events.ts). */
 export type EndAllOutcome =
-  | { readonly ok: true; readonly ended: readonly SessionId[]; readonly count: number; readonly actors?: Actors }
+  | { readonly ok: true; readonly ended: readonly EndedSession[]; readonly count: number }
   | { readonly ok: false; readonly reason: "actor_ended" };
 
-export type ExpiredSession = {
-  readonly sid: SessionId;
+export type ExpiredSession = EndedSession & {
   /** Absent if the store does not know the subject any more, because no instance looked for expired sessions for minutes. */
   readonly subject?: string | undefined;
-  readonly actor?: string | undefined;
 };
 
 export type ExpireOutcome = {

@@ -61,7 +61,7 @@ test.each<[string, Partial<SessionStore>, typeof OTHER | undefined, object, read
 
 test("all other sessions of the caller end, and those that the store names are recorded", async () => {
   const find = findOf(sessionOf());
-  const port = script({ find, endAll: async () => ({ ok: true, ended: [OTHER], count: 3 }) });
+  const port = script({ find, endAll: async () => ({ ok: true, ended: [{ sid: OTHER }], count: 3 }) });
   expect(await revokeOthers(port, CALLER, REQUESTER)).toEqual({ ok: true, count: 3 });
   expect(port.steps).toEqual([
     ["find", SID],

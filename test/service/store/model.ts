@@ -31,6 +31,7 @@ import type {
   CreateOutcome,
   ElevateOutcome,
   EndAllOutcome,
+  EndedSession,
   EndingHolder,
   EndOutcome,
   EndOwnedOutcome,
@@ -88,7 +89,7 @@ export class ModelStore {
     const { sid } = session;
     const found = claimMs === undefined ? undefined : this.#live(sid);
     if (found !== undefined) {
-      const nothing = { evicted: [], replaced: false, newDevice: false };
+      const nothing = { evicted: [], replaced: undefined, newDevice: false };
       return { ok: true, isNew: false, session: found.session, rotation: found.state, ...nothing };
     }
     if (claimMs !== undefined && this.now < (this.#claims.get(sid) ?? 0)) return { ok: false, reason: "ended" };
@@ -102,18 +103,14 @@ export class ModelStore {
   }
 
   #create(session: NewSession, childNonce: string, { cap, replaces }: CreateOptions, newDevice: boolean) {
-    const replaced = replaces !== undefined && this.#live(replaces) !== undefined;
-    const actors = new Map<SessionId, string>();
-    const end = (sid: SessionId, actor: string | undefined) => actor !== undefined && actors.set(sid, actor);
-    if (replaced) end(replaces, this.#end(replaces, "replaced"));
-    const evicted: SessionId[] = [];
+    const isReplaced = replaces !== undefined && this.#live(replaces) !== undefined;
+    const replaced = isReplaced ? { sid: replaces, actor: this.#end(replaces, "replaced") } : undefined;
+    const evicted: EndedSession[] = [];
     const hasActor = (sid: SessionId) => this.#live(sid)?.session.actor !== undefined;
     const alike = () =>
       this.#ofSubject(session.subject).filter((sid) => hasActor(sid) === (session.actor !== undefined));
     while (alike().length >= cap) {
-      const { sid, actor } = this.#endLeastUsed(alike().slice(0, 64));
-      end(sid, actor);
-      evicted.push(sid);
+      evicted.push(this.#endLeastUsed(alike().slice(0, 64)));
     }
     const createdAt = latest(this.now, later(this.#endedUntil, 1));
     this.#newest = latest(this.#newest, createdAt);
@@ -131,7 +128,7 @@ export class ModelStore {
     this.#leave(`+${sid}`, { type: "created", ...names });
     this.#signal(created, "created");
     if (newDevice) this.#signal(created, "new_device");
-    return { session: created, evicted, replaced, newDevice, ...(actors.size > 0 && { actors }) };
+    return { session: created, evicted, replaced, newDevice };
   }
 
   /** Ends the sessions that the limit does not allow beside a new one. Returns them, or that the limit refuses the new one. */
@@ -139,7 +136,7 @@ export class ModelStore {
     limit: SessionLimit,
     session: NewSession,
     replaces: SessionId | undefined,
-  ): SessionId[] | Extract<CreateOutcome, { readonly ok: false }> {
+  ): EndedSession[] | Extract<CreateOutcome, { readonly ok: false }> {
     const { scope, maxSessions, whenExceeded } = limit;
     const isCounted = (sid: SessionId) => {
       const found = this.#live(sid)?.session;
@@ -150,7 +147,7 @@ export class ModelStore {
       );
     };
     const counted = () => this.#ofSubject(session.subject).filter(isCounted);
-    const ended: SessionId[] = [];
+    const ended: EndedSession[] = [];
     if (replaces !== undefined && isCounted(replaces)) return ended;
     if (whenExceeded === "refuse" && counted().length >= maxSessions) {
       const oldest = counted().slice(0, 64);
@@ -163,7 +160,7 @@ export class ModelStore {
       };
     }
     while (counted().length >= maxSessions) {
-      ended.push(this.#endLeastUsed(counted().slice(0, whenExceeded === "end_oldest" ? 1 : 64)).sid);
+      ended.push(this.#endLeastUsed(counted().slice(0, whenExceeded === "end_oldest" ? 1 : 64)));
     }
     return ended;
   }
@@ -280,13 +277,9 @@ export class ModelStore {
     if (actor !== undefined && this.#live(actor)?.session.subject !== subject) {
       return { ok: false, reason: "actor_ended" };
     }
-    const ended = this.#ofSubject(subject).filter((sid) => sid !== except);
-    const actors = new Map<SessionId, string>();
-    for (const sid of ended) {
-      const name = this.#end(sid, reason);
-      if (name !== undefined) actors.set(sid, name);
-    }
-    return { ok: true, ended, count: ended.length, ...(actors.size > 0 && { actors }) };
+    const sids = this.#ofSubject(subject).filter((sid) => sid !== except);
+    const ended = sids.map((sid) => ({ sid, actor: this.#end(sid, reason) }));
+    return { ok: true, ended, count: ended.length };
   }
 
   /** Ends all sessions that exist now. Sessions that are created later get a later time of creation, by which they are distinguished. */

@@ -44,7 +44,7 @@ export function sessionOf(more: Partial<Session> = {}): Session {
 
 /** Returns what the store returns for a new session. */
 export function createdOf(session: Session) {
-  const nothing = { evicted: [], replaced: false, newDevice: false };
+  const nothing = { evicted: [], replaced: undefined, newDevice: false };
   return { ok: true as const, isNew: true, session, rotation: firstState(FRESH_NONCE), ...nothing };
 }
 

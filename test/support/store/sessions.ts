@@ -97,9 +97,14 @@ export const ENDED = { ok: true, wasLive: true, subject: expect.any(String) };
 export const MARKED = { ok: true, wasLive: false };
 export const ALREADY_ENDED = { ok: false, reason: "already_ended" };
 
+/** Returns what an outcome says of sessions that have ended and had no actor. */
+export const endedSessions = (...sids: SessionId[]) => sids.map((sid) => ({ sid }));
+
+export const sidsOf = (sessions: readonly { readonly sid: SessionId }[]) => sessions.map(({ sid }) => sid);
+
 /** Returns the result of an `endAll` that has ended these sessions. */
-export function endedAll(...ended: SessionId[]) {
-  return { ok: true, ended, count: ended.length };
+export function endedAll(...sids: SessionId[]) {
+  return { ok: true, ended: endedSessions(...sids), count: sids.length };
 }
 
 /** Returns the outcome of a presented token in one word. */

@@ -29,11 +29,9 @@ export async function revokeSubject(
   const spared = except === undefined ? {} : { except };
   const outcome = await deps.store.endAll(subject, "revoked_subject", { ...spared, origin: originOf(requester) });
   if (!outcome.ok) throw new Error("no actor was named");
-  for (const sid of outcome.ended)
-    deps.audit(
-      { event: "session_ended", sid, subject, actor: outcome.actors?.get(sid), reason: "revoked_subject" },
-      requester,
-    );
+  for (const one of outcome.ended) {
+    deps.audit({ event: "session_ended", ...one, subject, reason: "revoked_subject" }, requester);
+  }
   return outcome.count;
 }
 
@@ -85,7 +83,7 @@ export async function forgetSubject(
 ): Promise<Forgotten> {
   const outcome = await store.endAll(subject, "revoked_subject");
   if (!outcome.ok) throw new Error("no actor was named");
-  for (const sid of outcome.ended) audit({ event: "session_ended", sid, reason: "revoked_subject" }, requester);
+  for (const { sid } of outcome.ended) audit({ event: "session_ended", sid, reason: "revoked_subject" }, requester);
   await delivered?.(subject);
   const forgotten = { sessions: outcome.count, ...(await store.forget(subject)) };
   audit({ event: "subject_forgotten", ...forgotten }, requester);

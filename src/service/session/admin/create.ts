@@ -68,14 +68,12 @@ export async function create(
     recordRefusal(deps, wanted, result.limit, requester);
     return { ...result, reason: "session_limit" };
   }
-  const { session, evicted, replaced, newDevice, actors } = result;
+  const { session, evicted, replaced, newDevice } = result;
   const { subject } = session;
-  if (replaced && replaces !== undefined)
-    deps.audit({ event: "session_ended", sid: replaces, actor: actors?.get(replaces), reason: "replaced" }, requester);
+  if (replaced !== undefined) deps.audit({ event: "session_ended", ...replaced, reason: "replaced" }, requester);
   deps.audit({ event: "session_created", ...namesOf(session), session, ...(newDevice && { newDevice }) }, requester);
   for (const old of evicted) {
-    const names = { sid: old, subject, actor: actors?.get(old) };
-    deps.audit({ event: "session_ended", ...names, reason: "session_limit" }, requester);
+    deps.audit({ event: "session_ended", ...old, subject, reason: "session_limit" }, requester);
   }
   const now = session.createdAt;
   return {

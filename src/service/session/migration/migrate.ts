@@ -95,7 +95,7 @@ export async function migrate(
   }
   if (isNew) audit({ event: "session_created", sid, subject, session, cookieName }, requester);
   for (const old of result.evicted) {
-    audit({ event: "session_ended", sid: old, subject, reason: "session_limit" }, requester);
+    audit({ event: "session_ended", ...old, subject, reason: "session_limit" }, requester);
   }
   return {
     ok: true,

@@ -1,10 +1,9 @@
 /** Creates a session, in several transactions if its subject has many (subjects.ts). Other work runs in between. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { NewSession, Session } from "../../session/model.ts";
-import type { CreateOptions, CreateOutcome, SessionStore } from "../../session/ports.ts";
+import type { CreateOptions, CreateOutcome, EndedSession, SessionStore } from "../../session/ports.ts";
 import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
 import { later, latest, type StoreMs } from "../../session/time.ts";
-import { type EndedSession, endedForNew } from "../ended.ts";
 import { noteOf } from "../event-text.ts";
 import type { Claims } from "./claims.ts";
 import type { DueSteps } from "./events.ts";
@@ -96,5 +95,5 @@ function createdOutcome(
   isNew: boolean,
   { evicted, replaced, newDevice = false }: Progress,
 ): CreateOutcome {
-  return { ok: true, isNew, session, rotation, newDevice, ...endedForNew(evicted, replaced) };
+  return { ok: true, isNew, session, rotation, evicted, replaced, newDevice };
 }

@@ -11,9 +11,8 @@ import {
   windowOf,
 } from "../../session/admin/limit.ts";
 import type { NewSession, Session, SessionId } from "../../session/model.ts";
-import type { CreateOutcome } from "../../session/ports.ts";
+import type { CreateOutcome, EndedSession } from "../../session/ports.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
-import type { EndedSession } from "../ended.ts";
 import type { PagePosition } from "../search.ts";
 import { type FoundRow, sessionOf } from "./rows.ts";
 import { AT_ONCE, expireStep, type Logout, type SubjectDeps } from "./subjects.ts";

@@ -11,13 +11,13 @@ import type { EndReason, SessionId } from "../../session/model.ts";
 import {
   type EndAllOptions,
   type EndAllOutcome,
+  type EndedSession,
   type ExpiredSession,
   type ExpireOutcome,
   type SessionStore,
   StoreUnavailable,
 } from "../../session/ports.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
-import { type EndedSession, endAllOutcome } from "../ended.ts";
 import { EXPIRED_NOTE, noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import type { FoundRow, SessionTable } from "./rows.ts";
 import type { SignalSteps } from "./signal-steps.ts";
@@ -103,7 +103,8 @@ function endAllStep(
   const rows = sql.ofSubject.all(subject, FEW_TO_END + 1) as ExpiringRow[];
   if (rows.length <= FEW_TO_END) {
     const live = rows.filter((row) => now < row.idle_expires_at && row.sid !== except);
-    return endAllOutcome(live.map(({ sid }) => end(sid, reason, now, note, subject)));
+    const ended = live.map(({ sid }) => end(sid, reason, now, note, subject));
+    return { ok: true, ended, count: ended.length };
   }
   sql.forgetEnds.run(now - KEPT_MS);
   const newest = Number(sql.newestOf.get(subject)?.time);
@@ -148,7 +149,7 @@ export async function finishEnd(deps: Deps, id: string): Promise<EndAllOutcome> 
     if (!part.isDone) continue;
     write("FULL", () => sql.touch.run());
     const isLate = performance.now() - startedAt > RECORDED_WITHIN_MS;
-    return endAllOutcome(isLate ? [] : ended, part.count);
+    return { ok: true, ended: isLate ? [] : ended, count: part.count };
   }
 }
 

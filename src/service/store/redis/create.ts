@@ -1,8 +1,7 @@
 /** Creates a session in one run of a script. A subject with many sessions takes several runs, because each run does limited work. */
 import type { SessionLimit } from "../../session/admin/limit.ts";
 import { loginsOf } from "../../session/model.ts";
-import type { CreateOutcome, SessionStore } from "../../session/ports.ts";
-import { type EndedSession, endedForNew } from "../ended.ts";
+import type { CreateOutcome, EndedSession, SessionStore } from "../../session/ports.ts";
 import { noteOf } from "../event-text.ts";
 import type { ArgumentsOf } from "./arguments.ts";
 import type { Link } from "./link.ts";
@@ -64,14 +63,14 @@ export function createCreation(
       // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
       // session has ended in the meantime, the key of its marker.
       await acknowledge(tag, [`s${sid}`, `m${sid}`]);
-      const replaced = created.replaced ?? (mayRefuse ? await endElsewhere() : endedBefore);
       return {
         ok: true,
         isNew,
         session: decodeSession(sid, record, 0),
         rotation: decodeRotation(record, 0),
         newDevice,
-        ...endedForNew(evicted, replaced),
+        evicted,
+        replaced: created.replaced ?? (mayRefuse ? await endElsewhere() : endedBefore),
       };
     },
   };

@@ -10,8 +10,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { type EndAllOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
-import { type EndedSession, endAllOutcome } from "../ended.ts";
+import { type EndAllOutcome, type EndedSession, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import type { Link } from "./link.ts";
 import { tagOfSubject } from "./partitions.ts";
@@ -56,7 +55,7 @@ export function createSubjectEnds(
       if (part.state === "more") continue;
       await acknowledge(tag, [`d${id}`]);
       const isLate = performance.now() - startedAt > RECORDED_WITHIN_MS;
-      return endAllOutcome(isLate ? [] : ended, part.count);
+      return { ok: true, ended: isLate ? [] : ended, count: part.count };
     }
   };
 
@@ -79,7 +78,7 @@ export function createSubjectEnds(
             const ended = sids.map(endedSession);
             // One script has ended all sessions, so one acknowledgement covers them.
             await acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0].sid}`]);
-            return endAllOutcome(ended);
+            return { ok: true, ended, count: ended.length };
           }
           default:
             await acknowledge(tag, []);

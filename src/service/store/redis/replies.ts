@@ -2,6 +2,7 @@
 import type { Session, SessionId } from "../../session/model.ts";
 import type {
   ElevateOutcome,
+  EndedSession,
   EndOutcome,
   EndOwnedOutcome,
   Found,
@@ -11,7 +12,6 @@ import type {
   UpdateOutcome,
 } from "../../session/ports.ts";
 import type { RotationOutcome } from "../../session/rotation/rotation.ts";
-import type { EndedSession } from "../ended.ts";
 import { decodeChild, decodeRotation, decodeSession, timeAt } from "./record.ts";
 
 /** The offset of the store's time in a reply. A letter precedes it. */

@@ -30,8 +30,8 @@ describe("the sessions of a subject", () => {
   const [one, other] = [sidOf("b"), sidOf("c")];
 
   test("end but for one, and each ending is recorded; those that are recorded later count, too", async () => {
-    const actors = new Map([[other, "support"]]);
-    const port = script({ endAll: async () => ({ ok: true, ended: [one, other], count: 7, actors }) });
+    const named = [{ sid: one }, { sid: other, actor: "support" }];
+    const port = script({ endAll: async () => ({ ok: true, ended: named, count: 7 }) });
     expect(await revokeSubject(port, "alice", SID, REQUESTER)).toBe(7);
     const ended = { event: "session_ended", subject: "alice", reason: "revoked_subject" };
     expect(port.steps).toEqual([
@@ -43,7 +43,7 @@ describe("the sessions of a subject", () => {
   });
 
   test("all end if none is excepted", async () => {
-    const port = script({ endAll: async () => ({ ok: true, ended: [one], count: 1 }) });
+    const port = script({ endAll: async () => ({ ok: true, ended: [{ sid: one }], count: 1 }) });
     expect(await revokeSubject(port, "alice", undefined, REQUESTER)).toBe(1);
     expect(port.stepsOf("endAll")).toStrictEqual([["alice", "revoked_subject", { origin: ORIGIN }]]);
     expect(port.stepsOf("audit")).toEqual([

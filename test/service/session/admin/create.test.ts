@@ -49,7 +49,7 @@ test("a new session has an access token, and the first refresh token with the no
 test.each<[string, Partial<Created>, typeof PREVIOUS | undefined, readonly object[]]>([
   [
     "a replaced session",
-    { replaced: true },
+    { replaced: { sid: PREVIOUS } },
     PREVIOUS,
     [{ event: "session_ended", sid: PREVIOUS, reason: "replaced" }, CREATED],
   ],
@@ -60,10 +60,10 @@ test.each<[string, Partial<Created>, typeof PREVIOUS | undefined, readonly objec
     [{ ...CREATED, actor: "support", session: sessionOf({ actor: { subject: "support" } }) }],
   ],
   ["a device that is new", { newDevice: true }, undefined, [{ ...CREATED, newDevice: true }]],
-  ["a session to replace that was not live", { replaced: false }, PREVIOUS, [CREATED]],
+  ["a session to replace that was not live", { replaced: undefined }, PREVIOUS, [CREATED]],
   [
     "the oldest sessions of a subject that has too many",
-    { evicted: [sidOf("x"), sidOf("y")], actors: new Map([[sidOf("x"), "support"]]) },
+    { evicted: [{ sid: sidOf("x"), actor: "support" }, { sid: sidOf("y") }] },
     undefined,
     [
       CREATED,
@@ -137,7 +137,7 @@ test("a refused creation of somebody who acts for the subject does not count for
 
 test("within a limit, what ends for it is recorded", async () => {
   const limit = { scope: "subject", maxSessions: 1, whenExceeded: "end_oldest" } as const;
-  const evicted = [sidOf("x")];
+  const evicted = [{ sid: sidOf("x") }];
   const port = script({ create: async () => ({ ...createdOf(sessionOf()), evicted }) });
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
   const given = { ...deps, maxSessionsPerSubject: 20, createLimit: limitOf() };

@@ -8,7 +8,7 @@ const ENDED = [sidOf("a"), sidOf("b")];
 
 test("sessions end, then signals are delivered, then the data is removed", async () => {
   const port = script({
-    endAll: async () => ({ ok: true, ended: ENDED, count: 2 }),
+    endAll: async () => ({ ok: true, ended: ENDED.map((sid) => ({ sid })), count: 2 }),
     forget: async () => ({ events: 7, signals: 1 }),
   });
   const steps: string[] = [];

@@ -14,6 +14,7 @@ import {
   nonce,
   SECOND,
   sidOf,
+  sidsOf,
   subject,
 } from "../../../support/store/sessions.ts";
 
@@ -36,7 +37,7 @@ export function createContract(context: () => Context): void {
         session: created,
         rotation: firstState(first),
         evicted: [],
-        replaced: false,
+        replaced: undefined,
         newDevice: false,
       });
       expect(await store.find(session.sid)).toEqual({
@@ -152,7 +153,7 @@ export function createContract(context: () => Context): void {
       const user = subject();
       const [a, b, c] = [await login(user), await login(user), await login(user)];
       const d = newSession(user);
-      expect(expectCreated(await store.create(d, nonce(), { cap: 2 })).evicted).toEqual([a.sid, b.sid]);
+      expect(sidsOf(expectCreated(await store.create(d, nonce(), { cap: 2 })).evicted)).toEqual([a.sid, b.sid]);
       const { sessions } = await store.list(user, 10, undefined);
       expect(new Set(sessions.map(({ sid }) => sid))).toEqual(new Set([c.sid, d.sid]));
       expect(await store.find(a.sid)).toEqual({ ok: false, reason: "revoked" });
@@ -174,7 +175,9 @@ export function createContract(context: () => Context): void {
       const { store, login } = context();
       const user = subject();
       const before = await login(user);
-      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 1 })).evicted).toEqual([before.sid]);
+      expect(sidsOf(expectCreated(await store.create(newSession(user), nonce(), { cap: 1 })).evicted)).toEqual([
+        before.sid,
+      ]);
     });
   });
 
@@ -185,7 +188,7 @@ export function createContract(context: () => Context): void {
       const [old, other] = [await login(user), await login(user)];
       const wanted = newSession(user);
       expect(await store.create(wanted, nonce(), { cap: CAP, replaces: old.sid })).toMatchObject({
-        replaced: true,
+        replaced: { sid: old.sid },
         evicted: [],
       });
       expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
@@ -199,7 +202,7 @@ export function createContract(context: () => Context): void {
       const user = subject();
       const [kept, old] = [await login(user), await login(user)];
       const result = expectCreated(await store.create(newSession(user), nonce(), { cap: 2, replaces: old.sid }));
-      expect(result).toMatchObject({ replaced: true, evicted: [] });
+      expect(result).toMatchObject({ replaced: { sid: old.sid }, evicted: [] });
       expect((await store.find(kept.sid)).ok).toBe(true);
     });
 
@@ -211,7 +214,9 @@ export function createContract(context: () => Context): void {
       const user = subject();
       const old = await login(other(user));
       const wanted = newSession(user);
-      expect(await store.create(wanted, nonce(), { cap: CAP, replaces: old.sid })).toMatchObject({ replaced: true });
+      expect(await store.create(wanted, nonce(), { cap: CAP, replaces: old.sid })).toMatchObject({
+        replaced: { sid: old.sid },
+      });
       expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await logged(old.sid)).toEqual(["replaced"]);
       expect((await store.list(other(user), 10, undefined)).sessions).toEqual([]);
@@ -224,11 +229,11 @@ export function createContract(context: () => Context): void {
       const old = await login(user);
       await store.end(old.sid, "logout");
       expect(await store.create(newSession(user), nonce(), { cap: CAP, replaces: old.sid })).toMatchObject({
-        replaced: false,
+        replaced: undefined,
       });
       expect(await logged(old.sid)).toEqual(["logout"]);
       expect(await store.create(newSession(user), nonce(), { cap: CAP, replaces: sidOf(user) })).toMatchObject({
-        replaced: false,
+        replaced: undefined,
       });
     });
   });

@@ -2,7 +2,16 @@
 import { describe, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import type { Context } from "../../../support/store/context.ts";
-import { elsewhere, endedAll, neighbour, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
+import {
+  elsewhere,
+  endedAll,
+  neighbour,
+  newSession,
+  nonce,
+  SECOND,
+  sidsOf,
+  subject,
+} from "../../../support/store/sessions.ts";
 
 export function endAllContract(context: () => Context): void {
   describe("endAll", () => {
@@ -67,7 +76,7 @@ export function endAllContract(context: () => Context): void {
       const outcome = await store.endAll(user, "revoked_subject");
       if (!outcome.ok) throw new Error(outcome.reason);
       expect(outcome.count).toBe(300);
-      expect([...outcome.ended].sort()).toEqual(sids.sort()); // All sessions were created in one millisecond, so none is the oldest.
+      expect(sidsOf(outcome.ended).sort()).toEqual(sids.sort()); // All sessions were created in one millisecond, so none is the oldest.
     });
   });
 }

@@ -7,12 +7,14 @@ import type { PresentedToken } from "../../../../src/service/session/rotation/ro
 import { CAP, type Context, type Login } from "../../../support/store/context.ts";
 import {
   elsewhere,
+  endedSessions,
   expectCreated,
   neighbour,
   newSession,
   nonce,
   REUSE_INTERVAL,
   SECOND,
+  sidsOf,
   subject,
 } from "../../../support/store/sessions.ts";
 
@@ -44,13 +46,12 @@ export function limitsContract(context: () => Context): void {
       await backend.advance(SECOND);
       await refresh(a.sid, a.first);
       await refresh(c.sid, c.first);
-      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 3 })).evicted).toEqual([b.sid]);
+      expect(sidsOf(expectCreated(await store.create(newSession(user), nonce(), { cap: 3 })).evicted)).toEqual([b.sid]);
       await backend.advance(SECOND);
       await login(user);
-      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 2 })).evicted.slice(0, 2)).toEqual([
-        a.sid,
-        c.sid,
-      ]);
+      expect(expectCreated(await store.create(newSession(user), nonce(), { cap: 2 })).evicted.slice(0, 2)).toEqual(
+        endedSessions(a.sid, c.sid),
+      );
     });
 
     test("compares the 64 oldest", async () => {
@@ -68,7 +69,7 @@ export function limitsContract(context: () => Context): void {
       }
       // The two that were never refreshed are not among the 64 oldest, until the first has ended.
       const { evicted } = expectCreated(await store.create(newSession(user), nonce(), { cap: 63 }));
-      expect(evicted).toEqual([0, 64, 65, 1].map((at) => created[at]?.sid));
+      expect(sidsOf(evicted)).toEqual([0, 64, 65, 1].map((at) => created[at]?.sid));
     });
   });
 
@@ -89,11 +90,13 @@ export function limitsContract(context: () => Context): void {
       await context().backend.advance(1);
       expect(await ended("client_kind", { clientId: "web", kind: "agent" })).toMatchObject({ evicted: [] });
       await context().backend.advance(1);
-      expect(await ended("client_kind", { clientId: "web" })).toMatchObject({ evicted: [unknown] });
+      expect(await ended("client_kind", { clientId: "web" })).toMatchObject({ evicted: endedSessions(unknown) });
       await context().backend.advance(1);
-      expect(await ended("client_kind", { clientId: "web", kind: "tv" })).toMatchObject({ evicted: [tv] });
+      expect(await ended("client_kind", { clientId: "web", kind: "tv" })).toMatchObject({ evicted: endedSessions(tv) });
       await context().backend.advance(1);
-      expect(await ended("client_id", { clientId: "web", kind: "tv" })).toMatchObject({ evicted: [web, other] });
+      expect(await ended("client_id", { clientId: "web", kind: "tv" })).toMatchObject({
+        evicted: [{ sid: web }, { sid: other }],
+      });
       await logins(user, {}, {});
       await within(user, of("subject"), { clientId: "new" });
       expect(await liveOf(user)).toHaveProperty("size", 1);
@@ -105,7 +108,7 @@ export function limitsContract(context: () => Context): void {
       const limit = { scope: "subject", maxSessions: 2, whenExceeded: ENDING } as const;
       await context().backend.advance(1);
       expect(await within(user, limit)).toMatchObject({ evicted: [] });
-      expect(await within(user, limit)).toMatchObject({ evicted: [own] });
+      expect(await within(user, limit)).toMatchObject({ evicted: endedSessions(own) });
       expect(await liveOf(user)).toContain(acting);
     });
 
@@ -121,11 +124,13 @@ export function limitsContract(context: () => Context): void {
       );
       const limit = { scope: "client_kind", maxSessions: 1, whenExceeded: ENDING } as const;
       const more = { idleTimeoutMs: 1, claims: '{"kind":"browser"}' };
-      expect(await within(user, limit, { ...more, kind: "tv", persistent: false })).toMatchObject({ evicted: [first] });
+      expect(await within(user, limit, { ...more, kind: "tv", persistent: false })).toMatchObject({
+        evicted: endedSessions(first),
+      });
       await context().backend.advance(1);
       const [again] = await logins(user, { clientId: long });
       const ofApp = { ...limit, scope: "client_id" } as const;
-      expect(await within(user, ofApp, { ...more, clientId: long })).toMatchObject({ evicted: [again] });
+      expect(await within(user, ofApp, { ...more, clientId: long })).toMatchObject({ evicted: endedSessions(again) });
     });
 
     test("may end the oldest, whatever was used last", async () => {
@@ -135,7 +140,7 @@ export function limitsContract(context: () => Context): void {
       await backend.advance(SECOND);
       await refresh(a.sid, a.first);
       const limit = { scope: "subject", maxSessions: 2, whenExceeded: "end_oldest" } as const;
-      expect(await within(user, limit)).toMatchObject({ ok: true, evicted: [a.sid] });
+      expect(await within(user, limit)).toMatchObject({ ok: true, evicted: endedSessions(a.sid) });
       expect(await liveOf(user)).toContain(b.sid);
     });
 
@@ -145,7 +150,7 @@ export function limitsContract(context: () => Context): void {
       const [tv, a, b] = await logins(user, { kind: "tv" }, { kind: "browser" }, { kind: "browser" });
       const limit = { scope: "client_kind", maxSessions: 1, whenExceeded: ENDING } as const;
       const wanted = newSession(user, { kind: "tv" });
-      expect(await store.create(wanted, nonce(), { cap: 2, limit })).toMatchObject({ evicted: [tv, a] });
+      expect(await store.create(wanted, nonce(), { cap: 2, limit })).toMatchObject({ evicted: endedSessions(tv, a) });
       expect(await liveOf(user)).toEqual(new Set([b, wanted.sid]));
     });
 
@@ -153,7 +158,7 @@ export function limitsContract(context: () => Context): void {
       const user = subject();
       const sids = await logins(user, ...times(40, { kind: "tv" }), ...times(3));
       const limit = { scope: "client_kind", maxSessions: 3, whenExceeded: ENDING } as const;
-      expect(await within(user, limit, { kind: "tv" })).toMatchObject({ evicted: sids.slice(0, 38) });
+      expect(await within(user, limit, { kind: "tv" })).toMatchObject({ evicted: endedSessions(...sids.slice(0, 38)) });
       expect(await liveOf(user)).toHaveProperty("size", 6);
     });
 
@@ -225,7 +230,7 @@ export function limitsContract(context: () => Context): void {
       expect(await within(user, limit, {}, old.sid)).toMatchObject({ ok: false });
       expect((await store.find(old.sid)).ok).toBe(true);
       await store.end(first, "logout");
-      expect(await within(user, limit, {}, old.sid)).toMatchObject({ ok: true, replaced: true });
+      expect(await within(user, limit, {}, old.sid)).toMatchObject({ ok: true, replaced: { sid: old.sid } });
       expect(await logged(old.sid)).toEqual(["replaced"]);
     });
   });
@@ -236,7 +241,7 @@ export function limitsContract(context: () => Context): void {
       const limit = { scope: "client_kind", maxSessions: 2, whenExceeded } as const;
       const [a, b, c] = await logins(user, ...times(3, { kind: "browser" }));
       const outcome = await within(user, limit, { kind: "browser" }, b);
-      expect(outcome).toMatchObject({ ok: true, replaced: true, evicted: [] });
+      expect(outcome).toMatchObject({ ok: true, replaced: { sid: b }, evicted: [] });
       const live = await liveOf(user);
       expect([a, b, c].map((sid) => live.has(sid))).toEqual([true, false, true]);
     });
@@ -249,8 +254,8 @@ export function limitsContract(context: () => Context): void {
       expect(await within(user, limit, { kind: "tv" }, browser)).toMatchObject({ ok: false });
       expect((await store.find(browser)).ok).toBe(true);
       expect(await within(user, { ...limit, whenExceeded: ENDING }, { kind: "tv" }, browser)).toMatchObject({
-        replaced: true,
-        evicted: [tv],
+        replaced: { sid: browser },
+        evicted: endedSessions(tv),
       });
     });
 
@@ -298,11 +303,15 @@ export function limitsContract(context: () => Context): void {
       expect(refused.ok || refused.reason === "ended" ? [] : refused.live.map(({ sid }) => sid)).toEqual(
         sids.slice(0, 10),
       );
-      expect(await into(user, limit, more, sids[20])).toMatchObject({ ok: true, evicted: [], replaced: true });
+      expect(await into(user, limit, more, sids[20])).toMatchObject({
+        ok: true,
+        evicted: [],
+        replaced: { sid: sids[20] },
+      });
       const ended = await into(user, { ...limit, whenExceeded: ENDING }, more);
-      expect(ended).toMatchObject({ ok: true, evicted: [sids[0]] });
+      expect(ended).toMatchObject({ ok: true, evicted: [{ sid: sids[0] }] });
       const lowered = await into(user, { ...limit, maxSessions: 3, whenExceeded: ENDING }, more);
-      expect(lowered).toMatchObject({ ok: true, evicted: [...sids.slice(1, 20), ...sids.slice(21)] });
+      expect(lowered).toMatchObject({ ok: true, evicted: endedSessions(...sids.slice(1, 20), ...sids.slice(21)) });
       expect(await into(user, { ...limit, maxSessions: 4 }, more)).toMatchObject({ ok: true });
       expect(await into(user, { ...limit, maxSessions: 4 }, more)).toMatchObject({ ok: false });
       expect(await into(user, limit, { clientId: "none", kind: "tv" })).toMatchObject({ ok: true });
@@ -334,7 +343,7 @@ export function limitsContract(context: () => Context): void {
           ended.push(...left.splice(left.indexOf(least), 1));
         }
         const limit = { scope: "client_kind", maxSessions: 10, whenExceeded } as const;
-        expect(await into(user, limit, { kind: "tv" })).toMatchObject({ ok: true, evicted: ended });
+        expect(await into(user, limit, { kind: "tv" })).toMatchObject({ ok: true, evicted: endedSessions(...ended) });
       },
     );
 
@@ -349,7 +358,7 @@ export function limitsContract(context: () => Context): void {
         limit,
         replaces: sessions[0]?.sid,
       });
-      expect(outcome).toMatchObject({ ok: true, replaced: true });
+      expect(outcome).toMatchObject({ ok: true, replaced: { sid: sessions[0]?.sid } });
     });
 
     test("a limit that was lowered far ends all beyond it, and a refusal ends none", async () => {
@@ -408,7 +417,7 @@ export function limitsContract(context: () => Context): void {
         const options = step.by === "cap" ? { cap: step.login } : { cap: CAP, limit };
         const { evicted } = expectCreated(await store.create(session, first, options));
         const put = devices.splice(0, Math.max(0, devices.length - step.login + 1));
-        expect(evicted).toEqual(put.map(({ sid }) => sid));
+        expect(evicted).toEqual(put.map(({ sid }) => ({ sid })));
         devices.push({ sid: session.sid, token: { generation: 1, nonce: first, issuedAt: backend.now() } });
       }
       expect(await liveOf(user)).toEqual(new Set(devices.map(({ sid }) => sid)));

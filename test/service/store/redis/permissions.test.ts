@@ -17,6 +17,7 @@ import {
   nonce,
   outcomeOf,
   sidOf,
+  sidsOf,
   subject,
 } from "../../../support/store/sessions.ts";
 import { until } from "../../../support/until.ts";
@@ -66,7 +67,7 @@ async function everyVerb(store: SessionStore): Promise<void> {
   const first = nonce();
   await store.create(a, first, { cap: 10 });
   await store.create(b, first, { cap: 10 });
-  expect(expectCreated(await store.create(c, first, { cap: 2 })).evicted).toEqual([a.sid]);
+  expect(sidsOf(expectCreated(await store.create(c, first, { cap: 2 })).evicted)).toEqual([a.sid]);
   expect(outcomeOf(await store.rotate(b.sid, { generation: 1, nonce: first, issuedAt: storeMs(0) }, nonce()))).toBe(
     "rotate",
   );
