@@ -137,9 +137,8 @@ test.each([
       vi.advanceTimersByTime(ms / 2);
       return parts.shift()?.map((part) => Buffer.from(part));
     };
-    const acknowledge = Object.assign(async () => {}, { ready: Promise.resolve(), check() {}, close() {} });
-    const outcome = await createSubjectEnds({ run }, acknowledge, MARKER_LIFE).endAll(user, "revoked_subject");
-    const ended = [one, two, three].slice(0, returned);
+    const outcome = await createSubjectEnds({ run }, async () => {}, MARKER_LIFE).endAll(user, "revoked_subject");
+    const ended = [one, two, three].slice(0, returned).map((sid) => ({ sid }));
     expect(outcome).toEqual({ ok: true, ended, count: 3 });
   },
 );
