@@ -10,7 +10,7 @@ export type Rejection = {
   readonly reason: Refusal | ProofRefusal | "absent";
   readonly status: 401 | 503;
   readonly headers: Readonly<Record<string, string>>;
-  /** The body of the response, in JSON. It does not contain the reason. Of all reasons, the challenge names only `stale`. */
+  /** The body of the response, in JSON. It does not contain the reason. The challenge names a reason only if it is `stale`. */
   readonly body: string;
 };
 

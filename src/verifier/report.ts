@@ -29,7 +29,7 @@ export type VerifierEvent =
 
 export type Report = (event: VerifierEvent) => void;
 
-/** Of a chain of errors, so many are part of the text. */
+/** How many errors of a chain of causes become part of the text. */
 const MAX_CAUSES = 5;
 
 /** Returns the messages of an error and its causes: "fetch failed" alone does not say which address refused the connection. */

@@ -10,7 +10,7 @@ const MAX_WRITING_MS = 60_000;
 const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
 /**
- * Creates a file (0600, its directories 0700) unless it exists. Of several processes that start at once exactly one creates it.
+ * Creates a file (0600, its directories 0700) unless it exists. If several processes start at once, exactly one creates it.
  *
  * @returns false if the file existed
  */
@@ -81,7 +81,7 @@ export async function removeLeftovers(path: string): Promise<void> {
   }
 }
 
-/** Returns the current time of the file system, in ms. By a clock that is ahead of it, files that others just write would seem old. */
+/** Returns the current time of the file system, in ms. A clock that is ahead of it would make files that others are writing seem old. */
 async function fileTime(path: string): Promise<number> {
   const probe = temporaryOf(path);
   const file = await open(probe, "wx", 0o600);

@@ -3,7 +3,7 @@
  * for all credentials that browsers send by themselves: cookies, client certificates, Basic.
  */
 
-/** The headers by which browsers report where a request comes from. Of a repeated header it is all values, as `Headers` joins them. */
+/** The headers by which browsers report where a request comes from. `Headers` joins the values of a header that is repeated. */
 type Sender = {
   /** `Sec-Fetch-Site` (Fetch Metadata). Browsers send it to https and to localhost only. */
   readonly site: string | null;

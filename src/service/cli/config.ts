@@ -86,7 +86,7 @@ function withoutCredentials(name: string, text: string, { password, query }: typ
 }
 
 /**
- * Describes a variable for programs, with times in ms and URLs without passwords. Of a secret it only says whether it is set.
+ * Describes a variable for programs, with times in ms and URLs without passwords. A secret is described only by whether it is set.
  *
  * @param value the parsed value; undefined if the variable is not set or has a fault
  */

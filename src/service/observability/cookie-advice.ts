@@ -1,6 +1,6 @@
 /**
- * Reports that browsers refresh without the cookie after a login. Each such refresh is a 401 that the log does not have, because a visitor
- * who is not signed in causes the same. The two differ in what happens beside it: here sessions are created, and none is refreshed.
+ * Reports that browsers refresh without the cookie after a login. Such a refresh is a 401 that is not logged, because a visitor who is not
+ * signed in causes the same. What happens beside it shows the difference: sessions are created, and none is refreshed.
  */
 import type { Logger } from "./logger.ts";
 

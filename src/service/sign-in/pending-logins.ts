@@ -32,7 +32,7 @@ type Deps = {
   readonly clock: () => number;
   /** Whether the browser uses https. Then the prefix of the name keeps sibling domains from planting such a cookie. */
   readonly isSecure: boolean;
-  /** The begin of the cookies' names. */
+  /** The beginning of the names of the cookies. Default: `login`. */
   readonly name?: string;
 };
 

@@ -37,7 +37,7 @@ export function createReplays({ windowMs, monotonic, maxProofs = MAX_PROOFS }: R
   };
 }
 
-/** How many characters of an id make a word of 30 bits, and how many words identify a proof. Of a hash they have more than 80 bits. */
+/** How many characters of an id make a word of 30 bits, and how many words identify a proof, by more than 80 bits of its hash. */
 const CHARACTERS = 5;
 const WORDS = 3;
 
@@ -46,7 +46,7 @@ class IdSet {
   size = 0;
   /** The words of each id, one after another; -1 where there is none. At most half of the places are taken. */
   #words = new Int32Array(WORDS * 256).fill(-1);
-  /** How many bits the number of a place has. */
+  /** The number of places is two to this power. */
   #bits = 8;
   /** Random and odd, so that nobody can choose ids whose places are next to each other. 0 before the first id. */
   #factor = 0;

@@ -80,9 +80,8 @@ export const OAUTH_ADMIN_ERRORS: Readonly<Record<ErrorCode, OAuthError>> = {
 /** The client's own credential, by Basic or in the form, is wrong (RFC 6749 section 5.2). */
 export const INVALID_CLIENT: OAuthError = { status: 401, error: "invalid_client" };
 
-/** The error for a wrong `client_secret` at the introspection endpoint. All requests share it, so it must not be changed. */
+/** The error for a wrong `client_secret`, at each of the two endpoints. Requests share it, so it must not be changed. */
 export const invalidClient = createInvalidClient("admin");
-/** The same at the token endpoint. */
 export const invalidTokenClient = createInvalidClient("token");
 
 function createInvalidClient(realm: string): ConnectError {

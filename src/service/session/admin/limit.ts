@@ -52,7 +52,7 @@ export function groupOf({ clientId, kind }: Pick<NewSession, "clientId" | "kind"
 
 /**
  * Removes sessions from a list in order of creation, and returns them: one after the other the least recently used of the `window` oldest
- * that are left. Of several that were used at the same time, the oldest is removed.
+ * that are left. If several were used at the same time, the oldest is removed.
  */
 export function takeExcess<T extends { readonly lastRefreshedAt: number }>(
   sessions: T[],

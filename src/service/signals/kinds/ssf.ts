@@ -62,7 +62,7 @@ function signedToken(
 
 /**
  * Returns a signed event of CAEP 1.0: `session-revoked` (section 3.1), `token-claims-change` for an update (section 3.2) or
- * `session-established` for a creation (section 3.6). That of an update names only the version of the session: a receiver learns that
+ * `session-established` for a creation (section 3.6). The event of an update names only the version of the session: a receiver learns that
  * claims have changed, and none of their values.
  */
 export function signalToken(

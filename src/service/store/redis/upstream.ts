@@ -15,8 +15,8 @@ const NAME_LENGTH = 22;
 
 /**
  * Returns the name of a login in keys: a hash, so that neither the provider's session nor its user can be read there. Scripts compute it,
- * too (`leave_logins` of lua/sessions.lua), and Redis has SHA-1 alone. Whoever makes two logins with one name gains nothing: the caller of
- * `sessionsOf` looks at each session.
+ * too (`leave_logins` of lua/sessions.lua), and Redis has SHA-1 alone. An attacker that makes two logins with one name gains nothing: the
+ * caller of `sessionsOf` checks each session.
  */
 export function nameOf(login: UpstreamLogin): string {
   const { issuer } = login;
