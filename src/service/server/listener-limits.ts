@@ -19,16 +19,13 @@ type Settings = Pick<
   "maxConnections" | "maxConnectionsPerAddress" | "maxBodyBytes" | "requestTimeoutMs" | "trustProxy"
 >;
 
-/** The calls of the public API that are accepted without an authentic credential. */
-const REFUSES_NOBODY = [
-  "/v1/auth/device/refresh",
-  `/${SessionService.typeName}/${SessionService.method.renewDevice.name}`,
-];
+/**
+ * The begin of the paths of calls that need a credential. A call below them that is served without one notes that itself: the same call has
+ * several paths, since they may have escapes.
+ */
 const CALLS = ["/v1/auth/", "/v1/oauth/", `/${SessionService.typeName}/`, `/${OAuthService.typeName}/`];
 
-function needsCredential(path: string): boolean {
-  return CALLS.some((start) => path.startsWith(start)) && !REFUSES_NOBODY.some((start) => path.startsWith(start));
-}
+const needsCredential = (path: string): boolean => CALLS.some((start) => path.startsWith(start));
 
 export function listenerLimits(
   config: Settings,

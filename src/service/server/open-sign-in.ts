@@ -114,6 +114,7 @@ export function openProviderSignIn(
       );
     },
     takeFailure: (request) => takeFailure(deps, requesterOf(request, trust)),
+    noteUnauthenticated: (request) => new NodeRequestSource(request, trust).noteUnauthenticated(),
     onError(error) {
       if (error instanceof StoreUnavailable) deps.onUnavailable(error);
       else deps.log.error({ event: "bug", err: error }, "bug");

@@ -36,6 +36,8 @@ type Deps = {
   /** Called if the store does not respond, and for a bug. */
   readonly onError: (error: unknown) => void;
   readonly takeFailure: ReceiverDeps["takeFailure"];
+  /** Counts a request that has no authentic credential, although its response is no refusal. */
+  readonly noteUnauthenticated: (request: Request) => void;
   /** Is aborted when the service stops. */
   readonly stopping: AbortSignal;
 };
@@ -115,6 +117,7 @@ function destination({ origin, isAllowed }: Context, query: URLSearchParams): st
 
 async function login(context: Context, request: Request, query: URLSearchParams): Promise<Reply> {
   const { pages, pending } = context;
+  context.noteUnauthenticated(request);
   const target = destination(context, query);
   const wishes = wishesOf(query);
   if (target === undefined || wishes === undefined) return pages.problem("bad_request");
@@ -204,6 +207,7 @@ async function signOut(context: Context, request: Request, query: URLSearchParam
   const ended = await context.sessions.end(request);
   const { cookies } = ended;
   if (!ended.ok) return withCookies(context.pages.problem("still_signed_in", request.url), cookies);
+  if (ended.subject === undefined) context.noteUnauthenticated(request);
   const settings = ended.subject === undefined ? undefined : providerOfSubject(context.providers(), ended.subject);
   const url = settings && (await context.providerOf(settings).signOutUrl(target));
   return { location: url?.href ?? target, cookies };

@@ -2,15 +2,20 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { connect as connectHttp2 } from "node:http2";
+import { connect as connectHttp2, type OutgoingHttpHeaders } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
+import {
+  MAX_UNAUTHENTICATED,
+  UNAUTHENTICATED_PER_SECOND,
+} from "../../../src/platform/listener/unauthenticated-requests.ts";
 import { listenerLimits } from "../../../src/service/server/listener-limits.ts";
+import { startIssuer } from "../../support/logout-token.ts";
 import { compiled, PROGRAM } from "../../support/program.ts";
 import { request } from "../../support/raw-http.ts";
-import { scratch, startService } from "../../support/service.ts";
+import { type Service, scratch, startService } from "../../support/service.ts";
 import { bearer, cookie, logIn } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 
@@ -120,34 +125,66 @@ test("a stream takes no longer than REQUEST_TIMEOUT, whatever PINGs its connecti
   await service.stop();
 });
 
-test("revocations of what is no token count as unauthenticated by HTTP/2, and those of tokens do not", async () => {
-  const service = await startService({ RATE_LIMIT_FAILURES: "off" });
+/** Opens an HTTP/2 connection from an address that has a limit. */
+function connectFrom(service: Service, localAddress: string) {
   const { port, hostname } = new URL(service.publicUrl);
-  const socket = connect({ port: Number(port), host: hostname, localAddress: "127.0.0.8" });
+  const socket = connect({ port: Number(port), host: hostname, localAddress });
   const session = connectHttp2(service.publicUrl, { createConnection: () => socket }).on("error", () => {});
-  const headers = {
-    ":method": "POST",
-    ":path": "/v1/oauth/revoke",
-    "content-type": "application/x-www-form-urlencoded",
-  };
-  /** Sends 2,000 revocations, more than the rate limit allows while they are sent. Returns how many were accepted. */
-  async function revoke(token: string): Promise<number> {
+  /** Sends 2,000 requests, more than the rate limit allows while they are sent. Returns how many were responded to. */
+  async function flood(headers: OutgoingHttpHeaders, body = ""): Promise<number> {
     let served = 0;
     for (let batch = 0; batch < 40 && !session.closed && !session.destroyed; batch++) {
       const streams = Array.from({ length: 50 }, () => {
         const stream = session.request(headers).on("error", () => {});
         stream.on("response", () => served++).resume();
-        stream.end(`token=${token}`);
+        stream.end(body);
         return new Promise((resolve) => stream.once("close", resolve));
       });
       await Promise.all(streams);
     }
     return served;
   }
-  expect(await revoke((await logIn(service)).refreshToken)).toBe(2_000);
-  expect(await revoke("garbage")).toBeLessThan(2_000);
-  session.destroy();
+  return { flood, close: () => session.destroy() };
+}
+
+test("revocations of what is no token count as unauthenticated by HTTP/2, and those of tokens do not", async () => {
+  const service = await startService({ RATE_LIMIT_FAILURES: "off" });
+  const { flood, close } = connectFrom(service, "127.0.0.8");
+  const headers = {
+    ":method": "POST",
+    ":path": "/v1/oauth/revoke",
+    "content-type": "application/x-www-form-urlencoded",
+  };
+  expect(await flood(headers, `token=${(await logIn(service)).refreshToken}`)).toBe(2_000);
+  expect(await flood(headers, "token=garbage")).toBeLessThan(2_000);
+  close();
   await service.stop();
+});
+
+test("calls that need no credential count as unauthenticated by HTTP/2, however their paths are written", async () => {
+  const provider = await startIssuer();
+  const service = await startService({ ...provider.env, RATE_LIMIT_FAILURES: "off" });
+  const post = { ":method": "POST", "content-type": "application/json" };
+  for (const [index, [headers, body]] of (
+    [
+      [{ ":path": "/v1/auth/login" }, ""],
+      [{ ":path": "/v1/auth/sign-out" }, ""],
+      [{ ...post, ":path": "/v1/auth/device/refresh" }, ""],
+      [{ ...post, ":path": "/v1/auth/device/%72efresh" }, ""],
+      [{ ...post, ":path": "/auth.v1.SessionService/RenewDevice" }, "{}"],
+      [{ ...post, ":path": "/auth.v1.OAuthService/GetMetadata" }, "{}"],
+    ] as const
+  ).entries()) {
+    const { flood, close } = connectFrom(service, `127.0.1.${index + 1}`);
+    const beganMs = performance.now();
+    const served = await flood(headers, body);
+    const seconds = (performance.now() - beganMs) / 1000;
+    // Beyond the limit, the requests of some batches may be under way when the connection is closed.
+    expect(served, headers[":path"]).toBeLessThan(2 * MAX_UNAUTHENTICATED + UNAUTHENTICATED_PER_SECOND * seconds);
+    close();
+  }
+  await service.stop();
+  provider.stop();
 });
 
 const NO_LIMIT = { openFiles: Number.POSITIVE_INFINITY, memory: Number.POSITIVE_INFINITY };

@@ -56,6 +56,7 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
   if (result.ok) return { session: grant(deps.device, result, context) };
   if (result.reason === "proof_required") throw proofRequired(result, context);
   if (result.reason === "undecided") throw SHARED_ERRORS.retryLater;
+  requester.source.noteUnauthenticated();
   return { session: { continue: false } };
 }
 

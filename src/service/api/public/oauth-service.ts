@@ -56,7 +56,10 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       requestContextOf(context).source.noteUnauthenticated();
       return {};
     },
-    getMetadata: () => metadataOf(deps),
+    getMetadata(_request, context) {
+      requestContextOf(context).source.noteUnauthenticated();
+      return metadataOf(deps);
+    },
   };
 }
 
