@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ALL_FAULTS } from "./all.ts";
-import { busyMachine, PATIENT, STORES, stopped } from "./no-faults.ts";
+import { busyMachine, DEFAULTS, limitsFor, PATIENT, STORES, stopped } from "./no-faults.ts";
 import { flushedAndKilled, heldBytes, killedWithAof, repliesLost } from "./redis.ts";
 import { rolling, serviceClockSteps } from "./services.ts";
 import { tableHead, tableRow } from "./tally.ts";
@@ -32,6 +32,11 @@ describe("every request is served where nothing is wrong but the machine", () =>
     expect(row).toMatchObject({ unavailable: 0, stalled: 0, wrong401: 0, deadAccepted: 0, undone: 0 });
     expect(row.requests).toBeGreaterThan(20);
   });
+});
+
+test("the long form keeps the defaults of the service only on a machine that does nothing else", () => {
+  expect(limitsFor([1, 1.1, 1, 1.2, 8])).toBe(DEFAULTS);
+  expect(limitsFor([1, 6, 3, 1.2, 8])).toBe(PATIENT);
 });
 
 test("docs/why/faults.md has a row for every fault of the long form", () => {
