@@ -43,47 +43,46 @@ import { errorResponder } from "./error-responder.ts";
 import { metricsPage } from "./metrics-page.ts";
 import { type OfferedService, offer } from "./offered-service.ts";
 
-type Deps = ApiDeps &
-  SessionAdminServiceDeps & {
-    readonly access: AdminAccess;
-    readonly failureLimit: RateLimit;
-    readonly consoleSignIns: SignInRecords;
-    /** Undefined if operators sign in to the console with admin tokens. */
-    readonly operators: Operators | undefined;
-    /** Undefined if SIGNALS is off. */
-    readonly signals: PollerDeps | undefined;
-    /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
-    readonly streams: StreamPlace | undefined;
-    readonly ring: KeyRing;
-    readonly feed: Pick<RevocationFeed, "watch" | "state">;
-  };
+type Deps = SessionAdminServiceDeps & {
+  readonly access: AdminAccess;
+  readonly failureLimit: RateLimit;
+  readonly consoleSignIns: SignInRecords;
+  /** Undefined if operators sign in to the console with admin tokens. */
+  readonly operators: Operators | undefined;
+  /** Undefined if SIGNALS is off. */
+  readonly signals: PollerDeps | undefined;
+  /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
+  readonly streams: StreamPlace | undefined;
+  readonly ring: KeyRing;
+  readonly feed: Pick<RevocationFeed, "watch" | "state">;
+};
 
 /** How often an operator may test the receiver at one endpoint: each test is a request to somebody else's server. */
 const TEST_RATE = { count: 10, windowMs: 10_000 };
 
-export function adminHandler(config: Config, given: Deps): Handler {
+export function adminHandler(config: Config, apiDeps: ApiDeps, given: Deps): Handler {
   const access = createPasses(given.access);
   const deps = { ...given, access };
   // Browsers send client certificates and Basic by themselves, also for pages of other sites.
-  const refuseCrossSite = crossSiteDefence(OWN_PAGES_ALONE, { host: PASS_ON_HOST }, deps);
-  return apiHandler(config, deps, {
-    services: servicesOf(config, deps),
+  const refuseCrossSite = crossSiteDefence(OWN_PAGES_ALONE, { host: PASS_ON_HOST }, apiDeps);
+  return apiHandler(config, apiDeps, {
+    services: servicesOf(config, apiDeps, deps),
     reflection: true,
     gates: [refuseCrossSite, adminAuthentication(deps)],
     pages: [
-      ["/metrics", metricsPage(deps.metrics, config.metricsAuth ? deps.access : undefined)],
+      ["/metrics", metricsPage(apiDeps.metrics, config.metricsAuth ? access : undefined)],
       ...referencePages({ api: "admin", page: config.docs, signIn: false }),
     ],
     notFound: errorResponder("E404_NOT_FOUND", unknownMethod),
     badRequest: errorResponder("E400_INVALID_REQUEST", connectError("E400_INVALID_REQUEST")),
-    ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, deps, access), rpc) }),
-    around: (api, refuse) => withOwnHosts(config, deps, withPageAdvice(deps, api), refuse(misdirected)),
+    ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, apiDeps, deps, access), rpc) }),
+    around: (api, refuse) => withOwnHosts(config, apiDeps, withPageAdvice(apiDeps, api), refuse(misdirected)),
   });
 }
 
-function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): OfferedService[] {
+function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, apiDeps: ApiDeps, deps: Deps): OfferedService[] {
   const { signals } = deps;
-  const streams = streamsOf(deps);
+  const streams = streamsOf(apiDeps, deps);
   const services = [
     offer(
       SessionAdminService,
@@ -109,14 +108,15 @@ function servicesOf({ maxBodyBytes, oauthEndpoints }: Config, deps: Deps): Offer
   return services;
 }
 
-function streamsOf({ signals, streams, draining }: Deps): SharedSignalsDeps | undefined {
+function streamsOf({ draining }: ApiDeps, { signals, streams }: Deps): SharedSignalsDeps | undefined {
   if (signals === undefined || streams === undefined) return undefined;
   const limits = createReceiverLimits(streams.verificationIntervalMs, MAX_OWN_STREAMS);
   return { ...signals, ...streams, ...limits, draining, poller: new Poller(signals) };
 }
 
-function consoleDeps(config: Config, deps: Deps, passes: Passes): ConsoleDeps {
-  const { operators, audit, log, failureLimit, ring, metrics, feed, ready, telemetry, consoleSignIns } = deps;
+function consoleDeps(config: Config, apiDeps: ApiDeps, deps: Deps, passes: Passes): ConsoleDeps {
+  const { log, metrics, ready, telemetry } = apiDeps;
+  const { operators, audit, failureLimit, ring, feed, consoleSignIns } = deps;
   const times = { ...config, pickUpMs: PICK_UP_MS };
   const trust = proxyTrust(config.trustProxy);
   const keys = () => ring.current.states.map((key) => ({ ...key, next: nextStep(key.kind, key, times) }));
@@ -133,7 +133,7 @@ function consoleDeps(config: Config, deps: Deps, passes: Passes): ConsoleDeps {
 }
 
 /** Refuses requests whose host is not a name of this listener (DNS rebinding). With TLS, browsers check the name, so this is optional. */
-function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handler): Handler {
+function withOwnHosts(config: Config, { log }: ApiDeps, api: Handler, refuse: Handler): Handler {
   const { adminAllowedHosts, adminHost, tlsCertFile } = config;
   if (adminAllowedHosts === undefined && tlsCertFile !== undefined) return api;
   const own = [adminHost, hostname()].map((name) => name.toLowerCase());
@@ -144,7 +144,7 @@ function withOwnHosts(config: Config, { log }: Deps, api: Handler, refuse: Handl
 }
 
 /** Logs that a page in a browser calls the admin API: a browser lets no page read the response, and a page must not have the token. */
-function withPageAdvice({ log }: Deps, api: Handler): Handler {
+function withPageAdvice({ log }: ApiDeps, api: Handler): Handler {
   const advice = "the admin API is for servers: call it from the server of this page, and the public API from the page";
   return reportForeignPages((origin) => log.warn({ event: "page_calls_admin_api", origin, advice }, advice), api);
 }

@@ -31,6 +31,7 @@ import { createRandom, type Entropy } from "../tokens/random.ts";
 import { createRefreshTokens } from "../tokens/refresh-token.ts";
 import { adminHandler } from "./admin-api.ts";
 import { mayOfferSignIn } from "./announce.ts";
+import type { ApiDeps } from "./api-handler.ts";
 import { createDeviceBinding, createDpop } from "./device-parts.ts";
 import type { FollowedFiles } from "./follow-files.ts";
 import { openMigration } from "./open-migration.ts";
@@ -71,59 +72,57 @@ type Apis = {
 const LAST_SEEN = { off: undefined, truncated: cutLastSeen, full: wholeLastSeen } as const;
 
 export function createApis(deps: Deps): Apis {
-  const { config, files, feed, issuer, overload } = deps;
+  const { config, files, log, metrics, entropy, feed, issuer, overload, signals } = deps;
   const { ring, access, policies, providerSignIn, operators } = files;
   const draining = new AbortController();
   const stopping = new AbortController();
-  const docsKey = mayOfferSignIn(config) ? deps.entropy.text(24) : undefined;
+  const docsKey = mayOfferSignIn(config) ? entropy.text(24) : undefined;
   const [audience = issuer, ...others] = config.audiences ?? [];
   const streams = streamPlaceOf(deps);
-  const common = { ...shared(deps), draining: draining.signal, stopping: stopping.signal };
-  const { sessionIdleTtlMs, sessionAbsoluteTtlMs, actorSessionMaxMs, reuseIntervalMs } = config;
-  const { maxSessionsPerSubject, oauthEndpoints } = config;
-  const creation = {
-    sessionIdleTtlMs,
-    sessionAbsoluteTtlMs,
-    actorSessionMaxMs,
-    reuseIntervalMs,
-    maxSessionsPerSubject,
-    oauthEndpoints,
-    audience,
-    clock: systemClock,
-    limitPolicies: () => policies.current.limits,
-  };
+  const apiDeps = apiDepsOf(deps, draining.signal, stopping.signal);
+  const sessions = sessionParts(deps);
+  const creation = creationSettings(deps, audience);
   return {
     docsKey,
-    publicHandler: publicHandler(config, {
-      ...common,
+    publicHandler: publicHandler(config, apiDeps, {
+      ...sessions,
       issuer,
       adminUrl: config.signalsUrl,
+      keyAlgorithms: () => publishedKeys(files).map(({ alg }) => alg),
       tokenExchange: { access, policies: () => policies.current.tokenExchange },
       streams,
       audiences: new Set([audience, ...others]),
       lastSeen: LAST_SEEN[config.lastSeen],
-      migration: openMigration(config, {
-        ...common,
-        ...creation,
-        ring,
-        issuer,
-        entropy: deps.entropy,
-      }),
+      migration: openMigration(config, { ...sessions, ...creation, ring, issuer, entropy, log, metrics }),
       providerRoute:
-        providerSignIn && openProviderSignIn(config, { ...common, ...creation, ring, issuer }, providerSignIn),
+        providerSignIn &&
+        openProviderSignIn(
+          config,
+          {
+            ...sessions,
+            ...creation,
+            ring,
+            issuer,
+            log,
+            accept: overload.accept,
+            stopping: stopping.signal,
+            onUnavailable: apiDeps.onUnavailable,
+          },
+          providerSignIn,
+        ),
       docsSignIn:
         docsKey === undefined
           ? undefined
-          : { key: docsKey, isLoopback, createSession: sessionsForVisitors(deps, common) },
+          : { key: docsKey, isLoopback, createSession: sessionsForVisitors(deps, sessions) },
     }),
-    adminHandler: adminHandler(config, {
-      ...common,
+    adminHandler: adminHandler(config, apiDeps, {
+      ...sessions,
       ...creation,
       access,
       consoleSignIns: deps.consoleSignIns,
-      operators: operators && openOperators(ring, deps.log, operators),
-      signals: deps.signals,
-      subjectSignals: deps.signals && createSubjectSignals({ ...deps.signals, clock: steadyClock }),
+      operators: operators && openOperators(ring, log, operators),
+      signals,
+      subjectSignals: signals && createSubjectSignals({ ...signals, clock: steadyClock }),
       streams,
       issuer,
       feed,
@@ -150,21 +149,36 @@ function streamPlaceOf({ config, signals, issuer, files }: Deps): StreamPlace | 
       };
 }
 
-function shared(deps: Deps) {
-  const { config, log, metrics, audit, entropy, store, storeKind, overload, issuer, telemetry } = deps;
-  const { ring, eventKeys } = deps.files;
-  const publishedKeys = () => [...ring.current.jwks.keys, ...(eventKeys?.current.jwks ?? [])];
+/** Returns what the layers around the RPCs of both APIs need. */
+function apiDepsOf(deps: Deps, draining: AbortSignal, stopping: AbortSignal): ApiDeps {
+  const { log, metrics, telemetry, files, store, overload } = deps;
   return {
     log,
     metrics,
-    audit,
     telemetry,
-    store: telemetry?.traceStore(store, storeKind) ?? store,
+    draining,
+    stopping,
     accept: overload.accept,
     ready: checkAtIntervals(async () => {
-      if (ring.isLost()) throw new Error("the key ring's file is gone");
+      if (files.ring.isLost()) throw new Error("the key ring's file is gone");
       await store.ping();
     }),
+    jwks: () => JSON.stringify({ keys: publishedKeys(files) }),
+    onUnavailable: outageLog(log),
+  };
+}
+
+const publishedKeys = ({ ring, eventKeys }: FollowedFiles) => [
+  ...ring.current.jwks.keys,
+  ...(eventKeys?.current.jwks ?? []),
+];
+
+/** Returns what RPCs act on sessions with. */
+function sessionParts({ config, files, audit, entropy, store, storeKind, issuer, telemetry }: Deps) {
+  const { ring } = files;
+  return {
+    store: telemetry?.traceStore(store, storeKind) ?? store,
+    audit,
     refreshTokens: createRefreshTokens(ring),
     accessTokens: createAccessTokens({ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store }),
     random: createRandom(entropy),
@@ -172,16 +186,28 @@ function shared(deps: Deps) {
     device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
     dpop: createDpop(config, ring, entropy, issuer),
     ...createRateLimits(config.rateLimits, subnetOf),
-    jwks: () => JSON.stringify({ keys: publishedKeys() }),
-    keyAlgorithms: () => publishedKeys().map(({ alg }) => alg),
-    onUnavailable: outageLog(log),
+  };
+}
+
+/** Returns the defaults and limits of new sessions. @param audience that of a session whose request names none */
+function creationSettings({ config, files }: Deps, audience: string) {
+  return {
+    sessionIdleTtlMs: config.sessionIdleTtlMs,
+    sessionAbsoluteTtlMs: config.sessionAbsoluteTtlMs,
+    actorSessionMaxMs: config.actorSessionMaxMs,
+    reuseIntervalMs: config.reuseIntervalMs,
+    maxSessionsPerSubject: config.maxSessionsPerSubject,
+    oauthEndpoints: config.oauthEndpoints,
+    audience,
+    clock: systemClock,
+    limitPolicies: () => files.policies.current.limits,
   };
 }
 
 /** Returns a function that creates sessions for visitors who sign in on the reference page. */
 function sessionsForVisitors(
   { config, issuer, files }: Deps,
-  common: ReturnType<typeof shared>,
+  sessions: ReturnType<typeof sessionParts>,
 ): DocsSignInDeps["createSession"] {
   const { maxSessionsPerSubject } = config;
   return async ({ subject, userAgent, address }) => {
@@ -189,12 +215,12 @@ function sessionsForVisitors(
     const wanted = sessionOfLogin(config, { subject, clientId: issuer, audience: issuer, claims: "{}", client });
     const limit = limitOf(files.policies.current.limits, wanted);
     const requester = { address, adminName: "docs" };
-    const created = await create({ ...common, maxSessionsPerSubject }, wanted, requester, { limit });
+    const created = await create({ ...sessions, maxSessionsPerSubject }, wanted, requester, { limit });
     if (!created.ok) return undefined;
     const { accessToken, refreshToken, maxAge, session } = created;
     return {
       accessToken: accessToken.token,
-      cookies: [...common.cookie.set(refreshToken, maxAge, session.sid, accessToken)],
+      cookies: [...sessions.cookie.set(refreshToken, maxAge, session.sid, accessToken)],
     };
   };
 }

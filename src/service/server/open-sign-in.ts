@@ -100,7 +100,9 @@ export function openProviderSignIn(
   const trust = proxyTrust(config.trustProxy);
   const rules = { isAllowed, allowSameSite, allowCrossSite: false };
   return createSignIn({
-    ...deps,
+    log: deps.log,
+    accept: deps.accept,
+    stopping: deps.stopping,
     origin: signInOrigin ?? new URL(deps.issuer).origin,
     providers: () => providers.current,
     sessions: sessionsOfBrowsers(config, deps, trust),

@@ -29,17 +29,16 @@ import { type ApiDeps, apiHandler } from "./api-handler.ts";
 import { errorResponder } from "./error-responder.ts";
 import { type OfferedService, offer } from "./offered-service.ts";
 
-type Deps = ApiDeps &
-  OAuthServiceDeps & {
-    /** Undefined if the reference page offers no sign-in. */
-    readonly docsSignIn?: DocsSignInDeps | undefined;
-    /** Undefined if nobody signs in by a provider. */
-    readonly providerRoute?: Route | undefined;
-    /** Undefined if no sessions of another system are migrated. */
-    readonly migration?: Migration | undefined;
-    /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
-    readonly streams?: StreamPlace | undefined;
-  };
+type Deps = OAuthServiceDeps & {
+  /** Undefined if the reference page offers no sign-in. */
+  readonly docsSignIn?: DocsSignInDeps | undefined;
+  /** Undefined if nobody signs in by a provider. */
+  readonly providerRoute?: Route | undefined;
+  /** Undefined if no sessions of another system are migrated. */
+  readonly migration?: Migration | undefined;
+  /** The configuration of streams of the Shared Signals Framework (SSF); undefined if there are none. */
+  readonly streams?: StreamPlace | undefined;
+};
 
 const PERMISSIONS: Permissions = {
   host: PASS_ON_HOST,
@@ -48,7 +47,7 @@ const PERMISSIONS: Permissions = {
   cross_site: "COOKIE_SAMESITE=None",
 };
 
-export function publicHandler(config: Config, deps: Deps): Handler {
+export function publicHandler(config: Config, apiDeps: ApiDeps, deps: Deps): Handler {
   const { allowedOrigins, allowSameSite, cookie } = config;
   const { docsSignIn, providerRoute } = deps;
   const routes = [
@@ -59,9 +58,9 @@ export function publicHandler(config: Config, deps: Deps): Handler {
   const isAllowed = matchOrigins(allowedOrigins);
   const rules = { isAllowed, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
   // The token endpoint needs no cross-site check: its token is in the body, and another site's page cannot make a browser add it.
-  const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, deps, OAuthService);
-  const reportRefusal = observeRefusals(deps.telemetry?.interceptors ?? [], measureRefused(deps.metrics));
-  return apiHandler(config, deps, {
+  const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, apiDeps, OAuthService);
+  const reportRefusal = observeRefusals(apiDeps.telemetry?.interceptors ?? [], measureRefused(apiDeps.metrics));
+  return apiHandler(config, apiDeps, {
     services: servicesOf(config, deps),
     ...(allowedOrigins.length > 0 && { isAllowed }),
     reflection: config.reflection,

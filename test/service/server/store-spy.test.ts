@@ -86,7 +86,7 @@ beforeAll(async () => {
     onUnavailable: () => {},
     log: pino({ level: "trace" }, { write: (line: string) => void logged.push(line) }),
   };
-  listener.serve(publicHandler(config, { ...deps, store: watched }));
+  listener.serve(publicHandler(config, deps, { ...deps, store: watched }));
   const client = { userAgent: "", ipAddress: "", displayName: "" };
   const wanted = { subject: "alice", clientId: "web", audience: "api", claims: "{}", client };
   const lifetimes = { idleTimeoutMs: 60_000, absoluteLifetimeMs: 60_000 };
