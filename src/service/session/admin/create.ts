@@ -5,6 +5,7 @@ import { originOf } from "../events/due-lines.ts";
 import type { NewSession, Session, SessionId } from "../model.ts";
 import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
 import { maxAgeOf } from "../rotation/refresh.ts";
+import type { StoreMs } from "../time.ts";
 import type { SessionLimit } from "./limit.ts";
 
 export type CreateLimit = {
@@ -13,13 +14,17 @@ export type CreateLimit = {
   readonly createLimit: RateLimit;
 };
 
-type Deps = CreateLimit & {
-  readonly store: Pick<SessionStore, "create">;
-  readonly refreshTokens: RefreshTokens;
+export type TokenMakers = {
+  readonly refreshTokens: Pick<RefreshTokens, "mint">;
   readonly accessTokens: Pick<AccessTokens, "issue">;
-  readonly random: Random;
-  readonly maxSessionsPerSubject: number;
 };
+
+type Deps = CreateLimit &
+  TokenMakers & {
+    readonly store: Pick<SessionStore, "create">;
+    readonly random: Random;
+    readonly maxSessionsPerSubject: number;
+  };
 
 export type Created = {
   readonly ok: true;
@@ -75,12 +80,17 @@ export async function create(
   for (const old of evicted) {
     deps.audit({ event: "session_ended", ...old, subject, reason: "session_limit" }, requester);
   }
-  const now = session.createdAt;
+  return withFirstTokens(deps, session, nonce, session.createdAt);
+}
+
+/** Returns a created session with its first tokens. @param nonce that of its first refresh token */
+export function withFirstTokens(makers: TokenMakers, session: Session, nonce: string, now: StoreMs): Created {
+  const { sid, createdAt: issuedAt } = session;
   return {
     ok: true,
     session,
-    accessToken: deps.accessTokens.issue(session, now),
-    refreshToken: deps.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt: now }),
+    accessToken: makers.accessTokens.issue(session, now),
+    refreshToken: makers.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt }),
     maxAge: maxAgeOf(session, now),
   };
 }

@@ -6,14 +6,20 @@
  * of this service. A request that was sent before then has to try again. Later, and after the session has ended, the old session counts
  * for nothing: a logout stays a logout, although the browser may still present the old cookie.
  */
-import { type CreateLimit, recordRefusal, withinLimit } from "../admin/create.ts";
+import {
+  type Created,
+  type CreateLimit,
+  recordRefusal,
+  type TokenMakers,
+  withFirstTokens,
+  withinLimit,
+} from "../admin/create.ts";
 import type { SessionLimit } from "../admin/limit.ts";
 import type { Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
-import type { NewSession, Session, SessionId } from "../model.ts";
-import type { AccessToken, AccessTokens, Random, RefreshTokens, SessionStore } from "../ports.ts";
-import { maxAgeOf } from "../rotation/refresh.ts";
+import type { NewSession, SessionId } from "../model.ts";
+import type { Random, SessionStore } from "../ports.ts";
 
 /**
  * For how long an old session leads to no second session, in ms: the longest life of a cookie in a browser (RFC 6265bis section 5.5). The
@@ -24,17 +30,16 @@ const CLAIM_MS = 400 * 86_400_000;
 /** The audit names this as the credential by which a migrated session was created. */
 const MIGRATION = "migration";
 
-export type MigrateDeps = CreateLimit & {
-  readonly store: Pick<SessionStore, "create" | "now">;
-  readonly refreshTokens: Pick<RefreshTokens, "mint">;
-  readonly accessTokens: Pick<AccessTokens, "issue">;
-  readonly random: Pick<Random, "nonce">;
-  /** Returns the session id, in the partition of the subject, that always follows from a text. */
-  readonly sessionIdOf: (subject: string, text: string) => SessionId;
-  readonly maxSessionsPerSubject: number;
-  /** The reuse interval of refresh tokens (`R` in rotation.ts), in ms. */
-  readonly reuseIntervalMs: number;
-};
+export type MigrateDeps = CreateLimit &
+  TokenMakers & {
+    readonly store: Pick<SessionStore, "create" | "now">;
+    readonly random: Pick<Random, "nonce">;
+    /** Returns the session id, in the partition of the subject, that always follows from a text. */
+    readonly sessionIdOf: (subject: string, text: string) => SessionId;
+    readonly maxSessionsPerSubject: number;
+    /** The reuse interval of refresh tokens (`R` in rotation.ts), in ms. */
+    readonly reuseIntervalMs: number;
+  };
 
 /** A session of another system, and what the session of this service shall be. */
 export type OldSession = {
@@ -46,15 +51,7 @@ export type OldSession = {
   readonly cookieName: string;
 };
 
-export type Migrated = {
-  readonly ok: true;
-  readonly isNew: boolean;
-  readonly session: Session;
-  readonly accessToken: AccessToken;
-  readonly refreshToken: string;
-  /** For how long a browser keeps the session's cookies, in seconds; undefined if they end with the browser. */
-  readonly maxAge: number | undefined;
-};
+export type Migrated = Created & { readonly isNew: boolean };
 
 /**
  * `ended`: the new session has ended, or the browser has its cookie. `in_use`: its cookie was used a moment ago, so the browser has it.
@@ -97,19 +94,7 @@ export async function migrate(
   for (const old of result.evicted) {
     audit({ event: "session_ended", ...old, subject, reason: "session_limit" }, requester);
   }
-  return {
-    ok: true,
-    isNew,
-    session,
-    accessToken: deps.accessTokens.issue(session, now),
-    refreshToken: deps.refreshTokens.mint({
-      sid,
-      generation: 1,
-      nonce: rotation.childNonce,
-      issuedAt: session.createdAt,
-    }),
-    maxAge: maxAgeOf(session, now),
-  };
+  return { ...withFirstTokens(deps, session, rotation.childNonce, now), isNew };
 }
 
 /** Returns the requester with the name under which the audit has migrations. */
