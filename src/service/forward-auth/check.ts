@@ -41,7 +41,7 @@ export type Target = {
 /** Decides about a request. It never rejects. */
 export type Check = (headerOf: HeaderOf, target: Target) => Promise<Decision>;
 
-type Options = {
+export type CheckOptions = {
   /** The name of the cookie that contains the access token if a request has no `Authorization` header. */
   readonly cookie?: string | undefined;
   /** The origins at which clients reach the gateway. Without them, tokens that are bound to a key (DPoP) are refused. */
@@ -50,7 +50,7 @@ type Options = {
   readonly browsers?: Check | undefined;
 };
 
-export function createCheck(verifier: Decider, { cookie, origins = [], browsers }: Options): Check {
+export function createCheck(verifier: Decider, { cookie, origins = [], browsers }: CheckOptions): Check {
   return async (headerOf, target) => {
     const authorization = headerOf("authorization");
     if (authorization === undefined) {

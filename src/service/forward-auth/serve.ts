@@ -6,21 +6,15 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { Authorization } from "../../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { openListener } from "../../platform/listener/listener.ts";
 import type { Verifier } from "../../verifier/index.ts";
-import { type Check, createCheck } from "./check.ts";
+import { type CheckOptions, createCheck } from "./check.ts";
 import { createExtAuthz } from "./ext-authz.ts";
 import { createHttpEndpoint, isCheck } from "./http-endpoint.ts";
 import { Outcomes } from "./outcomes.ts";
 import { serveWithPages } from "./pages.ts";
 
-type Options = {
+type Options = CheckOptions & {
   readonly host: string;
   readonly port: number;
-  /** The name of the cookie that may hold the access token. */
-  readonly cookie?: string | undefined;
-  /** The origins at which clients reach the gateway; absent if no tokens are bound to keys. */
-  readonly origins?: readonly string[] | undefined;
-  /** Decides about requests of browsers; absent if their cookies are not renewed. */
-  readonly browsers?: Check | undefined;
   /** If the data about ended sessions is older than this, in ms, `/readyz` responds 503. */
   readonly maxStalenessMs: number;
   readonly metricsHosts?: readonly string[] | undefined;
