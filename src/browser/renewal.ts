@@ -209,8 +209,15 @@ export function createRenewal(
       const url = `${baseUrl}/v1/auth/logout`;
       let outcome = await send(realm, url, closed);
       // The service found no session by the cookie, but the session of the access token may still exist, so that one is ended as well.
-      if (outcome.ended && token?.text)
-        outcome = await send(realm, url, closed, "DELETE", { authorization: bearer(token.text) });
+      // Without a token, the browser may have had cookies of two users. The response has removed one, so the request is repeated.
+      if (outcome.ended)
+        outcome = await send(
+          realm,
+          url,
+          closed,
+          token?.text && "DELETE",
+          token?.text && { authorization: bearer(token.text) },
+        );
       if (outcome.cause) throw unavailable(outcome.cause);
       if (version === known.version) over();
       // Another user may have signed in during the requests. Only the service knows whether there is a session now.

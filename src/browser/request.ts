@@ -24,13 +24,14 @@ export async function send(
   url: string,
   closed: AbortSignal,
   method = "POST",
-  headers = {},
+  headers?: object | "",
 ): Promise<Outcome> {
   const over = deadline(realm, TIMEOUT_MS, closed);
   try {
     const response = await realm.fetch(url, {
       method,
-      headers,
+      // The type of `fetch` does not allow undefined, which means that there are none.
+      headers: headers as never,
       credentials: "include",
       // A proof or a token must not reach the target of a redirect.
       redirect: "error",

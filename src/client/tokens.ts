@@ -26,10 +26,19 @@ export async function loadTokens({ store }: Pick<Deps, "store">): Promise<Stored
 }
 
 /** Returns the stored access token if it is valid for a while and is not the refused one. */
-export function freshToken({ access }: StoredTokens, timeMs: number, refused?: string): string | undefined {
+export function freshToken(stored: StoredTokens, timeMs: number, refused?: string): string | undefined {
+  return tokenUntil("refreshAtMs", stored, timeMs, refused);
+}
+
+function tokenUntil(
+  end: "refreshAtMs" | "expiresAtMs",
+  { access }: StoredTokens,
+  timeMs: number,
+  refused: string | undefined,
+): string | undefined {
   if (access === undefined || access.token === refused) return undefined;
   // A token that was obtained in the future is not used: the clock was set back, so the age of the token is not known.
-  return access.obtainedAtMs <= timeMs && timeMs < access.refreshAtMs ? access.token : undefined;
+  return access.obtainedAtMs <= timeMs && timeMs < access[end] ? access.token : undefined;
 }
 
 /**
@@ -47,9 +56,9 @@ export async function refreshTokens(deps: Deps, refused: string | undefined): Pr
     return await presentTokens(deps, refused);
   } catch (error) {
     if (!(error instanceof SessionUnavailable)) throw error;
-    const { access } = await loadTokens(deps);
-    if (access === undefined || access.token === refused || now() >= access.expiresAtMs) throw error;
-    return access.token;
+    const token = tokenUntil("expiresAtMs", await loadTokens(deps), now(), refused);
+    if (token === undefined) throw error;
+    return token;
   }
 }
 

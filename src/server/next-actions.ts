@@ -58,10 +58,7 @@ export function nextSession(
   /** Sets the cookies of `Set-Cookie` lines, such as those of `CreateSession`, in a server action or a route handler. */
   async function setCookies(lines: readonly string[]): Promise<void> {
     const store = await cookies();
-    for (const line of lines) {
-      const { name, value, attributes } = readSetCookie(line);
-      store.set(name, value, attributes);
-    }
+    for (const { name, value, attributes } of oneOfEachName(lines)) store.set(name, value, attributes);
   }
 
   /** Signs the user out, in a server action or a route handler. If the result is `unavailable`, the session continues. */
@@ -73,4 +70,18 @@ export function nextSession(
   }
 
   return { currentUser, requireCurrentUser, setCookies, signOut };
+}
+
+/**
+ * Returns the cookies of `Set-Cookie` lines, one of each name: of several, Next.js sends the last alone. The service also removes cookies
+ * from other scopes. A cookie that is set is more important than these removals, and without one, the removal from the present scope is,
+ * which is the first.
+ */
+function oneOfEachName(lines: readonly string[]): Iterable<SetCookie> {
+  const kept = new Map<string, SetCookie>();
+  for (const cookie of lines.map(readSetCookie)) {
+    const isSet = (cookie.attributes.maxAge ?? 1) > 0;
+    if (isSet || !kept.has(cookie.name)) kept.set(cookie.name, cookie);
+  }
+  return kept.values();
 }

@@ -35,10 +35,11 @@ export async function call(
   deps: Pick<RefreshDeps, "service" | "fetch" | "timeoutMs">,
   path: string,
   headers: Headers,
+  method: "POST" | "DELETE" = "POST",
 ): Promise<{ readonly response: Response; readonly body: Body } | undefined> {
   try {
     const response = await deps.fetch(`${deps.service}${path}`, {
-      method: "POST",
+      method,
       headers,
       redirect: "manual",
       signal: AbortSignal.timeout(deps.timeoutMs),
@@ -57,8 +58,11 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
   const { headers } = response;
   const accessToken = body?.data?.accessToken;
   if (typeof accessToken === "string") return { state: "active", accessToken, headers };
-  return body?.error?.code === "E001_AUTH_FAILURE" ? { state: "ended", headers } : UNAVAILABLE;
+  return isRefused(body) ? { state: "ended", headers } : UNAVAILABLE;
 }
+
+/** Returns whether the service has found no session. */
+export const isRefused = (body: Body): boolean => body?.error?.code === "E001_AUTH_FAILURE";
 
 /**
  * Creates a function that refreshes sessions. Requests with the same credentials share one call to the service, for `shareMs` from its

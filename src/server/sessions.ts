@@ -1,10 +1,11 @@
 /** The session of a browser, for servers that render pages. */
 import { distinctValues, oldSessionOf, presentedBy, withSetCookies } from "./cookies.ts";
-import { call, createRefresher } from "./refresh.ts";
+import { createRefresher } from "./refresh.ts";
 import { createRenewal } from "./renewal.ts";
 import { type Report, toSafeReport } from "./report.ts";
 import { headersForService, mayRefresh } from "./request-headers.ts";
 import { setCookiesOf } from "./set-cookie.ts";
+import { createSignOut } from "./sign-out.ts";
 import { createUserReader, ENDED, type TokenVerifier, UNAVAILABLE, type User } from "./user.ts";
 
 export type ServerSessionsOptions = {
@@ -97,6 +98,12 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   let isAdapterMissing = false;
   const { userOf, presentedUser } = createUserReader({ verifier, accessCookie, refreshCookie });
   const renew = createRenewal({ refresh, userOf, isStrict: deps.shareMs === 0 });
+  const askToSignOut = createSignOut({ ...deps, accessCookie, refreshCookie });
+  /** The refresh cookie is kept, because this response may arrive after that of a new login. */
+  const ended = (request: PageRequest, { headers }: { readonly headers: Headers }) => {
+    const stale = distinctValues(request.headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
+    return outcome(request, ENDED, headers, [...setCookiesOf(headers), ...stale]);
+  };
 
   return {
     async authenticate(request, address) {
@@ -109,12 +116,8 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       if (!mayRefresh(headers)) return outcome(request, unknown);
       const { refreshed, isFirst, renewed } = await renew(presented.id, headersForService(headers, address));
       if (refreshed.state === "unavailable") return outcome(request, unknown);
-      if (refreshed.state === "ended") {
-        if (presented.mustRenew) return outcome(request, unknown);
-        // The refresh cookie is kept, because this response may arrive after that of a new login.
-        const stale = distinctValues(headers.get("cookie"), accessCookie).length > 0 ? [clearAccess] : [];
-        return outcome(request, ENDED, refreshed.headers, [...setCookiesOf(refreshed.headers), ...stale]);
-      }
+      if (refreshed.state === "ended")
+        return presented.mustRenew ? outcome(request, unknown) : ended(request, refreshed);
       const cookies = setCookiesOf(refreshed.headers);
       return outcome(request, renewed, refreshed.headers, cookies, isFirst ? cookies : []);
     },
@@ -132,8 +135,9 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
     },
 
     async signOut(request, address) {
-      const result = await call(deps, "/v1/auth/logout", headersForService(request.headers, address));
-      return result?.response.ok ? outcome(request, ENDED, result.response.headers) : outcome(request, UNAVAILABLE);
+      const { state, headers } = await askToSignOut(headersForService(request.headers, address));
+      if (state === "absent") return ended(request, { headers });
+      return outcome(request, state === "ended" ? ENDED : UNAVAILABLE, headers);
     },
 
     report,

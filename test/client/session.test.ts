@@ -246,6 +246,19 @@ test.each([
   },
 );
 
+test("a stored token whose age is not known, because the clock was set back, is not used while the service is away", async () => {
+  let isOut = false;
+  let nowMs = Date.now();
+  const { session } = await signedIn({
+    now: () => nowMs,
+    fetch: (url, init) => (isOut ? Promise.reject(new TypeError("fetch failed")) : fetch(url, init)),
+  });
+  await session.accessToken();
+  isOut = true;
+  nowMs -= 3_600_000;
+  await expect(session.accessToken()).rejects.toThrow(SessionUnavailable);
+});
+
 test("a call of Connect that is refused for good stays refused", async () => {
   const { session, user } = await signedIn();
   await session.accessToken();

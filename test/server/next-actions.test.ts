@@ -77,6 +77,30 @@ test("a server action sets the cookies of a login, each with its attributes, and
   expect(cookies).toEqual([["b", "", { path: "/", maxAge: 0 }]]);
 });
 
+test("a new cookie is set although the service removes cookies of the same name from other scopes", async () => {
+  // Next.js keeps one cookie of each name.
+  const cookies = new Map<string, unknown[]>();
+  const { setCookies } = nextSession(sessions, {
+    connection: async () => {},
+    headers: async () => new Headers(),
+    cookies: async () => ({ set: (name: string, ...given: unknown[]) => void cookies.set(name, given) }),
+    redirect: (path) => {
+      throw new Error(`redirect to ${path}`);
+    },
+  });
+  const removed = ["a=; Path=/; Domain=example.com; Max-Age=0", "a=; Path=/v1/auth; Max-Age=0"];
+  for (const lines of [
+    ["a=1; Path=/; Max-Age=60", ...removed],
+    [...removed, "a=1; Path=/; Max-Age=60"],
+  ]) {
+    await setCookies(lines);
+    expect([...cookies]).toEqual([["a", ["1", { path: "/", maxAge: 60 }]]]);
+  }
+  // At a logout, the first removal is that from the present scope.
+  await setCookies(["a=; Path=/; Max-Age=0", ...removed]);
+  expect([...cookies]).toEqual([["a", ["", { path: "/", maxAge: 0 }]]]);
+});
+
 test("a logout while the service cannot be reached removes no cookie", async () => {
   const { signOut, calls } = open({ cookie: "access_token=a; refresh_token=b" });
   expect(await signOut()).toEqual({ state: "unavailable" });

@@ -132,6 +132,58 @@ test("a logout ends the next render, and a response that arrives after it brings
   expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh", "/v1/auth/logout"]);
 });
 
+describe("a sign-out for which the service finds no session by the refresh token", () => {
+  const signOut = (jar: Jar, options = {}) => server(options).sessions.signOut(jar.request("/logout", {}, "POST"));
+
+  test("of a browser without cookies says that nobody is signed in", async () => {
+    expect(await signOut(new Jar())).toMatchObject({ user: { state: "ended" }, setCookies: [] });
+  });
+
+  test("ends the session of the access token", async () => {
+    const jar = await signIn(service);
+    const access = jar.cookies.get("access_token") ?? "";
+    jar.cookies.delete("refresh_token");
+    const out = await signOut(jar);
+    expect(out.user).toEqual({ state: "ended" });
+    jar.take(out.setCookies);
+    expect(jar.header).toBe("");
+    await until(async () => expect((await kept.verifier.verify(access)).ok).toBe(false));
+  });
+
+  test("removes an access token whose session has ended", async () => {
+    const jar = await signIn(service);
+    await signOut(jar);
+    jar.cookies.delete("refresh_token");
+    const out = await signOut(jar);
+    expect(out.user).toEqual({ state: "ended" });
+    jar.take(out.setCookies);
+    expect(jar.header).toBe("");
+  });
+
+  test("because the cookies are of two users, says that a session continues, and succeeds when it is repeated", async () => {
+    const [jar, mallory] = [await signIn(service), await signIn(service)];
+    jar.cookies.delete("access_token");
+    const both = `refresh_token=${mallory.cookies.get("refresh_token")}; ${jar.header}`;
+    const { sessions } = server();
+    const out = await sessions.signOut(jar.request("/logout", { cookie: both }, "POST"));
+    expect(out.user).toEqual({ state: "unavailable" });
+    // The cookies of other scopes are removed. The browser keeps that of the present scope.
+    expect(out.setCookies.map((line) => /^refresh_token=; Path=([^;]+);/.exec(line)?.[1])).toContain("/v1/auth");
+    expect(out.setCookies.join("\n")).not.toContain("Path=/;");
+    expect((await sessions.signOut(jar.request("/logout", {}, "POST"))).user).toEqual({ state: "ended" });
+    expect((await sessions.authenticate(jar.request())).user).toEqual({ state: "ended" });
+  });
+
+  test("while the access token's form cannot be sent, says that the session continues", async () => {
+    const jar = await signIn(service);
+    jar.cookies.delete("refresh_token");
+    const cut: typeof fetch = (url, init) =>
+      init?.method === "DELETE" ? Promise.reject(new TypeError("fetch failed")) : fetch(url, init);
+    const out = await signOut(jar, { fetch: cut });
+    expect(out).toMatchObject({ user: { state: "unavailable" }, setCookies: [] });
+  });
+});
+
 test("a render that learns of the end does not undo a login that was faster", async () => {
   const jar = await signIn(service);
   const { sessions } = server(ALWAYS_DUE);

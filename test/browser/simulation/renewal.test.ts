@@ -346,7 +346,7 @@ describe("a sign-out", () => {
       "a page that a server has rendered without the token",
       { claims: { sid: "s9", iat: 1_000, exp: 1_300 }, ageMs: 0 },
     ],
-  ])("without the cookie, by %s, is one request", async (_, initial) => {
+  ])("without the cookie, by %s, is repeated once", async (_, initial) => {
     const here = world();
     here.forgetCookies();
     const calls = countCalls(here);
@@ -355,7 +355,17 @@ describe("a sign-out", () => {
     await here.run(5_000);
     expect(ended).toEqual({ done: true, value: undefined });
     expect(tab.session.snapshot.state).toBe("ended");
-    expect(calls).toEqual(["POST /v1/auth/logout"]);
+    expect(calls).toEqual(["POST /v1/auth/logout", "POST /v1/auth/logout"]);
+  });
+
+  test("with the cookies of two users, by a page that has no token, ends the session that remains", async () => {
+    const here = world();
+    here.isAmbiguous = true;
+    const tab = here.open();
+    const ended = outcomeOf(tab.session.end());
+    await here.run(5_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    expect(here.over.has("s0")).toBe(true);
   });
 
   test("that ends the session of a page load beside it is noticed by the tab that took its token", async () => {

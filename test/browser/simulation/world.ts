@@ -46,6 +46,8 @@ export class World {
   lagMs = 0;
   /** The session that the cookie names; undefined when nobody is signed in. */
   signedIn: string | undefined = "s0";
+  /** Whether the browser also has the cookie of another user. The service refuses the next logout, and removes that cookie. */
+  isAmbiguous = false;
   /** A hint cookie that the application has set for a session of another system. The next successful refresh replaces it. */
   oldHint: string | undefined;
   /** The size and the content type of each request to the API. For a form, the content type contains its boundary. */
@@ -317,6 +319,9 @@ export class World {
       this.refreshes++;
       this.refreshedAtMs.push(this.nowMs);
       response = this.signedIn === undefined ? refused() : Response.json({ data: { accessToken: this.#mint() } });
+    } else if (pathname === "/v1/auth/logout" && this.isAmbiguous) {
+      this.isAmbiguous = false;
+      response = refused();
     } else if (pathname === "/v1/auth/logout") {
       const sid = request.method === "POST" ? this.signedIn : claimsOf(request.headers.get("authorization")).sid;
       response = this.over.has(sid) ? refused() : Response.json({ data: {} });

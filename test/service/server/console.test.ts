@@ -118,6 +118,16 @@ test("signing out ends the sign-in, not only the cookie", async () => {
   expect((await list({ ...OWN, cookie: own })).status).toBe(401);
 });
 
+test("signing out ends the sign-in also if another service on this host has set a cookie of that name", async () => {
+  const own = cookieOf(await signIn());
+  await request(service.adminUrl, {
+    method: "DELETE",
+    path: "/console/session",
+    headers: { ...OWN, cookie: `session_console=planted; ${own}` },
+  });
+  expect((await list({ ...OWN, cookie: own })).status).toBe(401);
+});
+
 test("signing in takes no text from outside, and ends what the browser was signed in as before", async () => {
   const first = cookieOf(await signIn(undefined, { cookie: "session_console=planted" }));
   expect(first).not.toContain("planted");

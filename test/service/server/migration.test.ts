@@ -170,6 +170,17 @@ describe.each(STORES)("on the %s store", (store) => {
         expect(await caller.call(logoutByCookie, {}, withCookie(cookie))).toMatchObject(refused);
         expect(asks(cookie)).toEqual([]);
       });
+
+      test("a logout before the first refresh removes the old cookie, by which that refresh would sign the user in", async () => {
+        const cookie = oldCookie({ subject: somebody() });
+        const response = await caller.call(logoutByCookie, {}, withCookie(cookie));
+        expect(response.headers.getSetCookie()).toContain(
+          "connect.sid=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
+        );
+        // A bad cookie of this service comes first: no refresh would migrate the old session.
+        const bad = await caller.call(logoutByCookie, {}, withCookie(`refresh_token=x; ${cookie}`));
+        expect(bad.headers.getSetCookie()).toEqual([]);
+      });
     },
   );
 

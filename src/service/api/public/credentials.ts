@@ -25,7 +25,12 @@ export type CredentialDeps = RefuseDeps &
     /** The rate limit of refreshes by session. */
     readonly refreshLimit: Pick<PeekableRateLimit, "peek">;
     /** Finds what a refused call presents of another system, whose sessions are migrated; undefined if none are. */
-    readonly migration?: { find(refused: Refused, context: HandlerContext): Other | undefined } | undefined;
+    readonly migration?:
+      | {
+          find(refused: Refused, context: HandlerContext): Other | undefined;
+          expireAfter(refused: Refused, context: HandlerContext): void;
+        }
+      | undefined;
   };
 
 /** A credential of another system. */
@@ -101,7 +106,10 @@ export function requireCredential(deps: CredentialDeps, report: ReportRefusal): 
     }
     if (checked.reason === "rate_limited") return report(context, rateLimited(checked.retryAfterMs));
     const other = deps.migration?.find(checked, context);
-    if (other === undefined) return report(context, refusalOf(deps, checked, context));
+    if (other === undefined) {
+      deps.migration?.expireAfter(checked, context);
+      return report(context, refusalOf(deps, checked, context));
+    }
     requestContextOf(context).credential = other;
     return undefined;
   };

@@ -49,6 +49,8 @@ type Credential = { readonly ok: true; readonly old: OldCookies };
 export type Migration = {
   /** Returns what a refused refresh presents of another system; undefined if that is nothing. */
   find(refused: Refused, context: HandlerContext): Credential | undefined;
+  /** Removes the old cookies of a browser whose logout has found no session: the next refresh would sign the user in with them. */
+  expireAfter(refused: Refused, context: HandlerContext): void;
   /** Returns the service with a refresh that also migrates sessions, and logouts that also remove the old cookies. */
   around(service: ServiceImpl<typeof SessionService>): ServiceImpl<typeof SessionService>;
 };
@@ -93,6 +95,9 @@ export function createMigration(deps: MigrationDeps): Migration {
       if (reason !== "absent" || method.localName !== "refresh") return undefined;
       const old = findOldCookies(requestHeader.get("cookie"), names);
       return old && { ok: true, old };
+    },
+    expireAfter({ reason }, context) {
+      if (reason === "absent" && context.method.localName === "logoutByCookie") expireOld(deps, context);
     },
     around: (service) => ({
       ...service,

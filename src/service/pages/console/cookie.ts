@@ -5,12 +5,16 @@ const NAME = "session_console";
 /** With this prefix, browsers accept the cookie only from this host and only over https, so that no sibling domain can set it. */
 const PREFIXED = `__Host-${NAME}`;
 
+/** Returns the cookie's different values. Without https, other services on this host may have set some. */
+export function consoleCookies(header: string | undefined, secure: boolean): readonly string[] {
+  const name = secure ? PREFIXED : NAME;
+  return [...new Set(cookieValues(header ?? "", name).filter((value) => value !== ""))];
+}
+
 /** Returns the cookie's value; undefined if there is none, or if there are several different ones. */
 export function readConsoleCookie(header: string | undefined, secure: boolean): string | undefined {
-  const name = secure ? PREFIXED : NAME;
-  const values = new Set(cookieValues(header ?? "", name).filter((value) => value !== ""));
-  const [value] = values;
-  return values.size === 1 ? value : undefined;
+  const [value, ...others] = consoleCookies(header, secure);
+  return others.length === 0 ? value : undefined;
 }
 
 /** Returns a `Set-Cookie` header that sets the value, or clears it. It has no `Max-Age`, so the cookie ends with the browser. */

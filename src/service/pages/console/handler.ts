@@ -18,7 +18,7 @@ import type { Admin } from "../../session/admin/access.ts";
 import { type FailureDeps, takeFailure } from "../../session/attempts.ts";
 import type { Requester } from "../../session/audit.ts";
 import type { Operators } from "../../sign-in/operators.ts";
-import { consoleCookie, readConsoleCookie } from "./cookie.ts";
+import { consoleCookie, consoleCookies, readConsoleCookie } from "./cookie.ts";
 import { consoleFiles } from "./files.ts";
 import { isFromConsole } from "./origin.ts";
 import type { Passes } from "./passes.ts";
@@ -50,6 +50,8 @@ const CALLS = new Set(
 );
 /** The body of a sign-in contains one admin token. */
 const MAX_BODY_BYTES = 8 * 1024;
+/** How many sign-ins a sign-out ends. A browser has one cookie for each path. */
+const MAX_COOKIES = 4;
 
 type Log = (fields: object, message: string) => void;
 
@@ -119,7 +121,7 @@ async function handle(
   path: string,
   rpc: Handler,
 ): Promise<void> {
-  const { request, response, source, secure, cookie } = exchange;
+  const { request, response, source, cookie } = exchange;
   const operation = `${request.method} ${path}`;
   // The provider leads the browser here. What proves that the browser began this sign-in is a cookie of its own.
   if (operation === `GET ${ROOT}/callback` && deps.operators) return callback(deps, deps.operators, signIns, exchange);
@@ -127,12 +129,7 @@ async function handle(
   if (operation === `GET ${ROOT}/sign-in`) return sendJson(response, 200, { provider: deps.operators?.title() });
   if (operation === `POST ${ROOT}/sign-in` && deps.operators) return begin(deps.operators, signIns, exchange);
   if (operation === `POST ${ROOT}/session` && !deps.operators) return signIn(deps, signIns, exchange);
-  if (operation === `DELETE ${ROOT}/session`) {
-    const name = cookie && (await signIns.find(cookie))?.admin.name;
-    if (cookie !== undefined) await signIns.remove(cookie);
-    if (name) record(deps.log, { event: "console_signed_out", by: name }, source);
-    return sendJson(response, 200, {}, { "set-cookie": consoleCookie(undefined, secure) });
-  }
+  if (operation === `DELETE ${ROOT}/session`) return signOut(deps, signIns, exchange);
   const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
   if (signedIn === undefined) return refuse(response, 401, "unauthenticated");
   const { admin, credential, expiresAt } = signedIn;
@@ -186,6 +183,16 @@ async function addSignIn(
   if (former !== undefined) await signIns.remove(former);
   record(log, { event: "console_signed_in", by: signedIn.admin.name }, source);
   return { ...signedIn, cookie };
+}
+
+/** Ends every sign-in that the browser names: of several, it is not known which one is the operator's. */
+async function signOut({ log }: ConsoleDeps, signIns: SignIns, { request, response, source, secure }: Exchange) {
+  for (const cookie of consoleCookies(request.headers.cookie, secure).slice(0, MAX_COOKIES)) {
+    const name = (await signIns.find(cookie))?.admin.name;
+    await signIns.remove(cookie);
+    if (name) record(log, { event: "console_signed_out", by: name }, source);
+  }
+  sendJson(response, 200, {}, { "set-cookie": consoleCookie(undefined, secure) });
 }
 
 /** Leads the page to the provider. The browser's earlier sign-in ends now: its cookie does not come with the provider's redirect. */

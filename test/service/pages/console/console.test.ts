@@ -485,6 +485,18 @@ test("signing out ends the console's session in this browser and elsewhere", asy
   await page.getByLabel("Admin token").waitFor();
 });
 
+test("a sign-out that cannot be sent does not look like one", async () => {
+  await signIn();
+  await page.route("**/console/session", (route) =>
+    route.request().method() === "DELETE" ? route.abort() : route.continue(),
+  );
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("The service cannot be reached").waitFor();
+  expect(await page.getByText("You have been signed out.").count()).toBe(0);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+});
+
 test("it is used by keyboard alone, on a phone, in the dark", async () => {
   const { subject, users } = await aUser();
   const unbroken = { userAgent: "x".repeat(300), displayName: "name".repeat(30), ipAddress: "192.0.2.1" };

@@ -71,7 +71,12 @@ export function App() {
   }
   if (state.is === "out") return <SignIn expired={state.expired} onSignedIn={(me) => setState({ is: "in", me })} />;
 
-  const leave = () => signOut().then(() => setState({ is: "out", expired: false }), onExpired);
+  const leave = () =>
+    signOut().then(
+      () => setState({ is: "out", expired: false }),
+      // The sign-in continues, so the page must not look as if it had ended.
+      (error: unknown) => setState({ is: "failed", error }),
+    );
   const view = route.view === "live" || route.view === "signals" ? route.view : "sessions";
   return (
     <>
