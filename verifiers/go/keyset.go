@@ -111,7 +111,7 @@ func (k *keySet) isTrusted(nowMs float64) bool {
 }
 
 // refresh reads the set again for an unknown kid, unless that was done within the last second. It returns whether the
-// set is readable.
+// set is readable. If ctx is done before the read is, that is not known, and the result is false.
 func (k *keySet) refresh(ctx context.Context) bool {
 	k.mu.RLock()
 	isDue := k.underWay != nil || k.settings.monotonicMs()-k.triedAtMs >= cooldownMs
@@ -120,6 +120,7 @@ func (k *keySet) refresh(ctx context.Context) bool {
 		select {
 		case <-k.readOnce():
 		case <-ctx.Done():
+			return false
 		}
 	}
 	k.mu.RLock()

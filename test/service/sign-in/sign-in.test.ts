@@ -85,6 +85,13 @@ async function claimsOf({ jar }: ReturnType<typeof openBrowser>, at: Service) {
   return decodeJwt(data.accessToken);
 }
 
+async function signOutAtProvider({ send }: ReturnType<typeof openBrowser>) {
+  const page = await send(`${provider.issuer}/session/end`);
+  const [, action = ""] = /action="([^"]+)"/.exec(page.text) ?? [];
+  const [, xsrf = ""] = /name="xsrf" value="([^"]+)"/.exec(page.text) ?? [];
+  await send(action, { xsrf, logout: "yes" });
+}
+
 const loginsOf = ({ jar }: ReturnType<typeof openBrowser>) =>
   [...jar.keys()].filter((name) => name.startsWith("login-"));
 
@@ -148,12 +155,19 @@ describe("one provider", () => {
     await browser.signIn(loginAt(service), "frank");
     await other.signIn(loginAt(service), "frank");
     expect(await sessionsOf(service, "frank")).toHaveLength(2);
-    const page = await browser.send(`${provider.issuer}/session/end`);
-    const [, action = ""] = /action="([^"]+)"/.exec(page.text) ?? [];
-    const [, xsrf = ""] = /name="xsrf" value="([^"]+)"/.exec(page.text) ?? [];
-    await browser.send(action, { xsrf, logout: "yes" });
+    await signOutAtProvider(browser);
     await until(async () => expect(await sessionsOf(service, "frank")).toHaveLength(1));
     expect(await claimsOf(other, service)).toMatchObject({ sub: "frank" });
+  });
+
+  test("so is one who has authenticated again in another session of the provider", async () => {
+    const browser = openBrowser();
+    await browser.signIn(loginAt(service), "fred");
+    browser.jar.delete("_session");
+    await browser.signIn(loginAt(service, "&prompt=login&max_age=0"), "fred");
+    expect(await sessionsOf(service, "fred")).toHaveLength(1);
+    await signOutAtProvider(browser);
+    await until(async () => expect(await sessionsOf(service, "fred")).toEqual([]));
   });
 
   test("another site cannot sign a user out", async () => {

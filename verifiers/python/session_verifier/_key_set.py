@@ -98,7 +98,8 @@ class KeySet:
         """
         if self._under_way is not None or self._settings.monotonic_ms() - self._tried_at_ms >= COOLDOWN_MS:
             self._read_once()
-        return self._readable is True
+        # A read that is still under way takes too long, for example because DNS is silent. It may bring the key.
+        return self._readable is True and self._under_way is None
 
     def _follow(self) -> None:
         while not self._closing.is_set():

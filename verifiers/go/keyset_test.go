@@ -1,0 +1,43 @@
+package verifier
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A request whose time is up before the key set has been read again is not refused: the read may bring the key.
+func TestUnknownKeyAtDeadline(t *testing.T) {
+	file := readVectorFile(t)
+	var reads atomic.Int32
+	silent := make(chan struct{})
+	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if reads.Add(1) > 1 {
+			<-silent
+		}
+		_, _ = w.Write(file.Keys)
+	}))
+	t.Cleanup(keys.Close)
+	t.Cleanup(func() { close(silent) })
+	var now atomic.Int64
+	v, err := New(Options{
+		JWKSURL: keys.URL, Issuer: file.Options.Issuer, Audience: []string{file.Options.Audience},
+		Monotonic: func() time.Duration { return time.Duration(now.Load()) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(v.Close)
+	if err := v.Ready(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	now.Store(int64(time.Minute))
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if verdict := v.Verify(over, unknownKeyToken(t, file)); verdict.Reason != Unavailable {
+		t.Errorf("the reason is %q", verdict.Reason)
+	}
+}
