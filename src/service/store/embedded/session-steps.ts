@@ -14,23 +14,23 @@ import { type LastSeen, type Session, type SessionId, seenBy } from "../../sessi
 import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
+import { countVersion } from "../../session/version.ts";
 import { REUSE_NOTES } from "../event-text.ts";
 import type { RevocationLog } from "./log.ts";
-import { fixedOf, rotationOf, type SessionTable, sessionOf, slid } from "./rows.ts";
-import type { Statements } from "./statements.ts";
-import type { EndStep } from "./subjects.ts";
+import { fixedOf, rotationOf, type SessionRow, sessionOf, slid } from "./rows.ts";
+import type { SubjectDeps } from "./subjects.ts";
 import type { Transactions } from "./transactions.ts";
+import type { Writes } from "./writes.ts";
 
-export type SessionDeps = Transactions & {
-  readonly sql: Statements;
-  readonly sessions: SessionTable;
-  readonly log: RevocationLog;
-  /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
-  readonly reuseIntervalMs: number;
-  readonly end: EndStep;
-};
+type SessionDeps = SubjectDeps &
+  Transactions &
+  Pick<Writes, "publish"> & {
+    readonly log: RevocationLog;
+    /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
+    readonly reuseIntervalMs: number;
+  };
 
-type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind">;
+type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate" | "update">;
 
 export function createSessionSteps(deps: SessionDeps): SessionSteps {
   const { sql, sessions, reuseIntervalMs, read, write, share } = deps;
@@ -58,11 +58,8 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
     },
 
     async registerKey(sid, token, key) {
-      return write("FULL", (now) => {
-        const row = sessions.live(sid, now);
-        if (row === undefined) return gone(deps, sid, now);
+      return onLive(deps, sid, (before, now, row) => {
         if (!mayRegister(token, rotationOf(row))) return { ok: false, reason: "outdated" };
-        const before = sessionOf(row);
         const { device } = before;
         if (device !== undefined && !isProofKey(device) && isSameThumbprint(device.key.thumbprint, key.thumbprint)) {
           return { ok: true, session: before, now };
@@ -76,15 +73,61 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
     },
 
     async unbind(sid) {
-      return write("FULL", (now) => {
-        const row = sessions.live(sid, now);
-        if (row === undefined) return gone(deps, sid, now);
-        const { device, ...session } = sessionOf(row);
+      return onLive(deps, sid, ({ device, ...session }) => {
         if (device !== undefined) sql.fix.run(fixedOf(session), sid);
         return { ok: true, session, hadKey: device !== undefined };
       });
     },
+
+    ...createUpdates(deps),
   };
+}
+
+/** The operations that change what a session says. */
+function createUpdates(deps: SessionDeps): Pick<SessionStore, "elevate" | "update"> {
+  const { sql, log, signals, publish } = deps;
+  const counted = (changed: Session, isChanged: boolean, refresh: boolean, now: StoreMs): Session => {
+    const { session, isMarked } = countVersion(changed, isChanged, refresh);
+    if (isMarked) publish(log.appendMark(session.sid, session.version ?? 0, now));
+    return session;
+  };
+  return {
+    async elevate(sid, authentication, refresh = false) {
+      return onLive(deps, sid, (before, now) => {
+        if (before.actor !== undefined) return { ok: false, reason: "has_actor" };
+        if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
+        const elevated = { ...before, authentication };
+        const session = refresh ? counted(elevated, true, true, now) : elevated;
+        sql.fix.run(fixedOf(session), sid);
+        return { ok: true, session };
+      });
+    },
+
+    async update(sid, { claims, audience, ifVersion, refresh }) {
+      return onLive(deps, sid, (before, now) => {
+        if (ifVersion !== undefined && ifVersion !== (before.version ?? 0)) return { ok: false, reason: "conflict" };
+        const changed = { ...before, ...(claims !== undefined && { claims }), ...(audience && { audience }) };
+        const text = fixedOf(before);
+        const session = counted(changed, fixedOf(changed) !== text, refresh, now);
+        const isChanged = fixedOf(session) !== text;
+        if (isChanged) sql.fix.run(fixedOf(session), sid);
+        if (session.version !== before.version) signals.appendUpdated(session, now);
+        return { ok: true, session, isChanged };
+      });
+    },
+  };
+}
+
+/** Runs a step on a live session, in one durable transaction. */
+function onLive<Outcome>(
+  deps: SessionDeps,
+  sid: SessionId,
+  step: (session: Session, now: StoreMs, row: SessionRow) => Outcome,
+): Outcome | ReturnType<typeof gone> {
+  return deps.write("FULL", (now) => {
+    const row = deps.sessions.live(sid, now);
+    return row === undefined ? gone(deps, sid, now) : step(sessionOf(row), now, row);
+  });
 }
 
 /** Returns whether a session that is not live was revoked. Otherwise it has expired or never existed. */
@@ -96,7 +139,7 @@ export function isMarked(
   return log.has(sid, now) || sessions.endedWithOthers(sid, now);
 }
 
-export function gone(deps: Pick<SessionDeps, "log" | "sessions">, sid: SessionId, now: StoreMs) {
+function gone(deps: Pick<SessionDeps, "log" | "sessions">, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 

@@ -31,7 +31,6 @@ import { createSignals } from "./signals.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { createSubjects, type EndStep, finishEnd } from "./subjects.ts";
 import { createTransactions, FileGuard } from "./transactions.ts";
-import { createUpdates } from "./updates.ts";
 import { createUpstream } from "./upstream.ts";
 import { createWrites } from "./writes.ts";
 
@@ -90,7 +89,6 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     ...createLists(parts),
     ...createUpstream(parts),
     ...createSessionSteps({ ...parts, reuseIntervalMs: options.reuseIntervalMs }),
-    ...createUpdates(parts),
     ...createCreation(parts),
     ...createSubjects(parts),
     ...createEndings({ ...parts, wakers }),
