@@ -25,5 +25,5 @@ if (isOlder(process.versions.node, needed)) {
   );
   process.exitCode = 1;
 } else {
-  require("./start.cjs");
+  require("./run-main.cjs");
 }
