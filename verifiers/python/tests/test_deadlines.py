@@ -125,6 +125,37 @@ class DeadlineTest(unittest.TestCase):
         first.join()
         verifier.close()
 
+    def test_those_who_wait_for_a_read_of_the_keys_that_hangs(self) -> None:
+        class Hanging(Network):
+            hangs, released = threading.Event(), threading.Event()
+            is_silent = False
+
+            def request(self, *given: Any) -> Any:
+                if self.is_silent:
+                    self.hangs.set()
+                    self.released.wait()
+                return super().request(*given)
+
+        network, now_ms = Hanging(VECTORS["keys"]), 0.0
+        verifier = Verifier(
+            **VECTORS["options"],
+            jwks_url="http://keys.invalid/jwks",
+            transport=network,
+            clock_ms=lambda: FIRST["nowMs"],
+            monotonic_ms=lambda: now_ms,
+        )
+        verifier._keys.ready.wait()
+        network.is_silent, now_ms = True, 60_000.0
+        token = next(case["token"] for case in VECTORS["cases"] if case["verdict"] == "unknown_key")
+        first = threading.Thread(target=verifier.verify, args=(token,), daemon=True)
+        first.start()
+        network.hangs.wait()
+        with patch("session_verifier._key_set.TIMEOUT_SECONDS", 0):
+            self.assertEqual(verifier.verify(token).reason, "unavailable")
+        network.released.set()
+        first.join()
+        verifier.close()
+
 
 class RefusedTest(unittest.TestCase):
     def test_a_token_that_is_accepted_later(self) -> None:
