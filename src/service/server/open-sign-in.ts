@@ -163,6 +163,8 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
       if (sid === undefined || sid !== currentOf(request)) return false;
       const found = await store.find(sid);
       if (!found.ok || found.session.subject !== user.subject) return false;
+      // The provider has begun another session. It would end that one later, and this session could not be found by it.
+      if (differ(found.session.upstream?.sessionId, user.upstream.sessionId)) return false;
       // The provider need not report the time, and the user has just come from there.
       const now = Math.floor(Date.now() / 1000);
       const authentication = authenticationOf({ ...user, authTimeSeconds: user.authTimeSeconds ?? now });
@@ -229,6 +231,10 @@ function wantedSession(config: Config, deps: Deps, user: User, source: NodeReque
     return undefined;
   }
 }
+
+/** Returns whether two sessions of a provider are different ones. Not every provider names its sessions. */
+const differ = (one: string | undefined, other: string | undefined) =>
+  one !== undefined && other !== undefined && one !== other;
 
 const isKnown = ({ authTimeSeconds, methods, contextClass }: User) =>
   authTimeSeconds !== undefined || methods.length > 0 || contextClass !== "";
