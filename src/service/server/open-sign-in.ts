@@ -154,7 +154,7 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
       }
       const { refreshToken, maxAge, session, accessToken } = created;
       const cookies = cookie.set(refreshToken, maxAge, session.sid, accessToken);
-      return { ok: true, cookies: [...cookiesElsewhere(deps, sentBy(request), 1), ...cookies] };
+      return { ok: true, cookies: [...cookiesElsewhere(deps, sentBy(request)), ...cookies] };
     },
 
     async elevate(text, user, request) {

@@ -18,18 +18,15 @@ type ElsewhereDeps = {
  * Returns the `Set-Cookie` values that remove refresh tokens which were set before a change of `COOKIE_DOMAIN` or `COOKIE_PATH`, if the
  * browser has sent several. If one of the values is not a token of this service, no cookie is removed, because that one may belong to
  * another service below the same domain.
- *
- * @param least how many values the browser must have sent; 1 where a login sets another cookie beside them
  */
 export function cookiesElsewhere(
   { cookie, refreshTokens }: ElsewhereDeps,
   { header, origin }: SentCookies,
-  least: 1 | 2 = 2,
 ): readonly string[] {
-  const presented = [cookie.read(header) ?? []].flat();
+  const presented = cookie.read(header);
+  if (typeof presented !== "object" || presented.some((value) => !refreshTokens.parse(value).ok)) return [];
   const url = URL.parse(origin ?? "");
-  if (url === null || presented.length < least) return [];
-  return presented.every((value) => refreshTokens.parse(value).ok) ? cookie.expireElsewhere(url.hostname) : [];
+  return url === null ? [] : cookie.expireElsewhere(url.hostname);
 }
 
 export type LogoutDeps = ElsewhereDeps & {
