@@ -33,7 +33,8 @@ export function limitsFor(probes: readonly number[]): Limits {
 
 const STOPS_MS = [500, 1_000, 1_500, 2_000];
 /**
- * How long the service runs between two suspensions, in ms. For the first `STALL_MS` of that time it may refuse requests that have waited
+ * How long the service runs between two suspensions, in ms on an idle machine: on a busy one it would not get the processor in that time, and
+ * requests would queue over many suspensions. For the first `STALL_MS` of that time it may refuse requests that have waited
  * for too long.
  */
 const BETWEEN_STOPS_MS = 300;
@@ -107,8 +108,9 @@ export const stopped = (store: Store, rounds: number, limits?: Limits) =>
           redis?.resume();
           await sleep(ms);
           for (const service of services) service.kill("SIGCONT");
-          allowStall(STALL_MS);
-          await sleep(BETWEEN_STOPS_MS);
+          const factor = slowness();
+          allowStall(STALL_MS * factor);
+          await sleep(BETWEEN_STOPS_MS * factor);
         }
       }
     },

@@ -1,6 +1,7 @@
 /** Counts the effects of a fault. The counts become a row of the table in docs/why/faults.md. */
 import { turns } from "../../src/platform/clock/turns.ts";
 import { request } from "../support/raw-http.ts";
+import { EVENT_MS } from "../support/until.ts";
 
 export type Tally = {
   /** How long a client waits before it gives up, in ms of the time in which this process was running. */
@@ -103,7 +104,9 @@ export async function exchange(
   const type: Record<string, string> = body === undefined ? {} : { "content-type": "application/json" };
   const timer = Promise.withResolvers<typeof NO_RESPONSE>();
   const cancelTimeout = turns.after(tally.patienceMs, () => timer.resolve(NO_RESPONSE));
-  const response = request(url, { method, path, headers: { ...type, ...headers }, ...json });
+  // The limit of the connection is not shorter than the client's patience, which would count a slow response as none.
+  const limitMs = Math.max(EVENT_MS, tally.patienceMs);
+  const response = request(url, { method, path, headers: { ...type, ...headers }, ...json, limitMs });
   const reply = await Promise.race([response.catch(() => NO_RESPONSE), timer.promise]);
   cancelTimeout();
   const endedAt = performance.now();

@@ -1,7 +1,7 @@
 /** A client for plain HTTP/1.1: raw paths, any header, no cookie jar, no redirects. */
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { inTime } from "./until.ts";
+import { EVENT_MS, inTime } from "./until.ts";
 
 export type RawRequest = {
   readonly method?: string;
@@ -15,6 +15,8 @@ export type RawRequest = {
   readonly key?: Buffer;
   /** The address of this machine that the client uses. */
   readonly localAddress?: string;
+  /** How long the response may take, in ms on an idle machine; as long as other events by default. */
+  readonly limitMs?: number;
 };
 
 export type RawResponse = {
@@ -29,7 +31,7 @@ export type RawResponse = {
 /** Sends one request on a separate connection. */
 export async function request(
   url: string,
-  { method = "GET", path, headers = {}, body, ca, cert, key, localAddress }: RawRequest,
+  { method = "GET", path, headers = {}, body, ca, cert, key, localAddress, limitMs = EVENT_MS }: RawRequest,
 ): Promise<RawResponse> {
   const { hostname, port, protocol } = new URL(url);
   const send = protocol === "https:" ? httpsRequest : httpRequest;
@@ -55,7 +57,7 @@ export async function request(
     outgoing.once("error", reject);
     outgoing.end(body);
   });
-  return inTime(`a response to ${method} ${path}`, response).finally(() => outgoing?.destroy());
+  return inTime(`a response to ${method} ${path}`, response, limitMs).finally(() => outgoing?.destroy());
 }
 
 async function read(incoming: IncomingMessage): Promise<RawResponse> {
