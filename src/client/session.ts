@@ -80,7 +80,8 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
 
   async function tokenFor(url: string): Promise<string> {
     const { origin } = new URL(url);
-    if (!origins.includes(origin)) throw new TypeError(`${origin} is not one of the origins that get the access token`);
+    if (origin === "null" || !origins.some((one) => URL.parse(one)?.origin === origin))
+      throw new TypeError(`${origin} is not one of the origins that get the access token`);
     return accessToken();
   }
 

@@ -13,7 +13,12 @@ type OriginRequest = { readonly method: string; readonly headers: Pick<Headers, 
  */
 export function isSameOrigin({ headers }: OriginRequest, origins: readonly string[] = []): boolean {
   const sender = { site: headers.get("sec-fetch-site"), origin: headers.get("origin") };
-  const rules = { isAllowed: (origin: string) => origins.includes(origin), allowSameSite: false, allowCrossSite: true };
+  const isAllowed = (origin: string) => origins.some((one) => isOrigin(one, origin));
+  const rules = { isAllowed, allowSameSite: false, allowCrossSite: true };
   const host = headers.get("x-forwarded-host") ?? headers.get("host");
   return crossSiteFault(sender, (origin) => host !== null && isAtHost(origin, host), rules) === undefined;
 }
+
+/** Returns whether a text is an origin as browsers send it, or the same one in another spelling, such as with a slash at its end. */
+const isOrigin = (text: string, origin: string) =>
+  text === origin || (origin !== "null" && URL.parse(text)?.origin === origin);

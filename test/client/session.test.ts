@@ -92,7 +92,7 @@ test("fetch sends the token to known origins only, and replaces one that is refu
   });
   await new Promise<void>((resolve) => api.listen(0, "127.0.0.1", resolve));
   const origin = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
-  const { session } = await signedIn({ origins: [origin] });
+  const { session } = await signedIn({ origins: [`${origin}/`] });
   const before = await session.accessToken();
   const response = await session.fetch(`${origin}/things`, { method: "POST", body: "a" });
   expect([response.status, seen.length, seen[0]]).toEqual([200, 2, `Bearer ${before}`]);

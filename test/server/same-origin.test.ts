@@ -50,6 +50,22 @@ test("a listed origin is the application's, however the browser calls it", () =>
   expect(isSameOrigin(strange, ["https://shop.example"])).toBe(false);
 });
 
+test.each(["https://shop.example/", "https://SHOP.example", "https://shop.example:443"])(
+  "%s is listed for that origin",
+  (listed) => {
+    const headers = { ...HOST, "sec-fetch-site": "same-site" };
+    expect(isSameOrigin(request({ ...headers, origin: "https://shop.example" }), [listed])).toBe(true);
+    for (const origin of ["https://shop.example:8443", "http://shop.example", "null"])
+      expect(isSameOrigin(request({ ...headers, origin }), [listed])).toBe(false);
+  },
+);
+
+test("a listed origin of an application's own scheme stands for no page without an origin", () => {
+  const headers = { ...HOST, "sec-fetch-site": "cross-site" };
+  expect(isSameOrigin(request({ ...headers, origin: "capacitor://localhost" }), ["capacitor://localhost"])).toBe(true);
+  expect(isSameOrigin(request({ ...headers, origin: "null" }), ["capacitor://localhost"])).toBe(false);
+});
+
 test("a request that names no host comes from no page of the application", () => {
   expect(isSameOrigin(request({ origin: "https://app.example" }))).toBe(false);
 });

@@ -61,4 +61,11 @@ test.each(["ADMIN_TOKEN_FILE", "--token-file"])("a command that runs for long fo
   expect(adminToken?.()).toBe("a".repeat(40));
   writeFileSync(path, `${"b".repeat(40)}\n`);
   expect(adminToken?.()).toBe("b".repeat(40));
+  // While somebody replaces the file, the earlier token stays in use.
+  for (const unusable of ["", "short"]) {
+    writeFileSync(path, unusable);
+    expect(adminToken?.()).toBe("b".repeat(40));
+  }
+  writeFileSync(path, "c".repeat(40));
+  expect(adminToken?.()).toBe("c".repeat(40));
 });

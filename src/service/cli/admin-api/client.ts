@@ -8,7 +8,7 @@ import { errorCode } from "../../../platform/files/error-code.ts";
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
 import type { Environment } from "../../config/reader.ts";
 import { CommandError, usageError } from "../context.ts";
-import { readCredential } from "./credential.ts";
+import { type Credential, readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
 import type { ConnectionOptions } from "./options.ts";
 
@@ -33,8 +33,25 @@ function connectionOf(env: Environment, options: ConnectionOptions) {
   if (url === undefined) throw usageError("ADMIN_PORT is 0: give --url, as the service's ready line has it");
   const first = readCredential(url, options, config);
   // A file with a token is read again at each call, because tokens are rotated. Standard input can be read only once.
-  const credential = options.tokenFile === "-" ? () => first : () => readCredential(url, options, readCommandLine(env));
+  const credential =
+    options.tokenFile === "-"
+      ? () => first
+      : keepUsable(first, () => readCredential(url, options, readCommandLine(env)));
   return { url, credential, nodeOptions: tlsOptions(options) };
+}
+
+/** Returns a function that reads a credential. While its file is missing, empty or half written, the one before stays in use. */
+function keepUsable(first: Credential | undefined, read: () => Credential | undefined): () => Credential | undefined {
+  let known = first;
+  return () => {
+    try {
+      const found = read();
+      if (found?.token !== "") known = found;
+    } catch {
+      // The next call reads it again.
+    }
+    return known;
+  };
 }
 
 /** Returns the address and the credential of the admin API as options for `createVerifier`. @throws CommandError */
