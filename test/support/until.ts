@@ -13,6 +13,8 @@ export const EVENT_MS = Number(process.env.EVENT_MS ?? 20_000);
 
 /** How often a wait that takes long measures the machine's slowness, in ms. */
 const MEASURE_MS = 2_000;
+/** How long waits share a measurement, in ms. */
+const SHARED_MS = 1_000;
 
 /** Returns the first value of `attempt` that does not throw. @throws an error with the message of the last attempt, and it as its cause */
 export async function until<T>(attempt: () => T | Promise<T>, limitMs = EVENT_MS): Promise<T> {
@@ -64,6 +66,14 @@ function named(error: Error, limitMs: number, last: unknown): Error {
   return error;
 }
 
+let measured = { factor: 1, atMs: Number.NEGATIVE_INFINITY };
+
+/** Returns the machine's slowness. A measurement takes CPU time, and hundreds of waits that each took one would make the test slow themselves. */
+function recentSlowness(): number {
+  if (now() - measured.atMs > SHARED_MS) measured = { factor: slowness(), atMs: now() };
+  return measured.factor;
+}
+
 function startLimit(limitMs: number) {
   let timer: NodeJS.Timeout | undefined;
   let isReached = false;
@@ -73,7 +83,7 @@ function startLimit(limitMs: number) {
     const measure = () => {
       // While this process was busy, as with the search of a history, it read nothing: that is not time in which it waited.
       const elapsedMs = Math.min(now() - sinceMs, 2 * MEASURE_MS);
-      leftMs -= elapsedMs / slowness();
+      leftMs -= elapsedMs / recentSlowness();
       sinceMs = now();
       isReached = leftMs <= 0;
       if (isReached) reject(REACHED);
