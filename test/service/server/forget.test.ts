@@ -13,7 +13,7 @@ import { aService } from "../../support/every-protocol.ts";
 import { startRedis, startRedisCluster } from "../../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic } from "../../support/sessions.ts";
-import { until } from "../../support/until.ts";
+import { EVENT_MS, until } from "../../support/until.ts";
 import { startReceiver } from "../signals/world.ts";
 
 const SETTINGS = {
@@ -174,6 +174,7 @@ describe.each(Object.entries(PLACES))("%s", (_, open) => {
     const failing = await startReceiver(() => (isUp ? 204 : 500));
     await subscribe(service, receiver.url);
     await subscribe(service, failing.url);
+    const failingSinceMs = performance.now();
     const everybody = [STAYS, ...SUBJECTS];
     for (const subject of everybody) await use(service, subject);
     message(await openAdmin(service).call(admin.revokeAllSessions, {}, bearer(service.adminToken)));
@@ -201,6 +202,8 @@ describe.each(Object.entries(PLACES))("%s", (_, open) => {
     };
     await check();
     isUp = true;
+    // Each failure may double the delay of the next attempt, so that delay grows with the time that the receiver has failed.
+    const retryMs = 4 * (performance.now() - failingSinceMs);
     // What one receiver had not accepted reaches it nevertheless, without the subject. The other one had it with the subject.
     await until(() => {
       const sent = failing.received.map(({ body }) => JSON.parse(body).data);
@@ -210,7 +213,7 @@ describe.each(Object.entries(PLACES))("%s", (_, open) => {
         .filter(({ subject }) => SUBJECTS.includes(subject));
       expect(whole.length).toBeGreaterThan(0);
       for (const { session_id: id } of whole) expect(ids).toContain(id);
-    });
+    }, EVENT_MS + retryMs);
     await service.stop();
     const log = service.stderr().slice(logged) + service.stdout();
     for (const subject of SUBJECTS) expect(found(Buffer.from(log), subject)).toEqual([]);
