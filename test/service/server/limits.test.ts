@@ -165,11 +165,14 @@ test("calls that need no credential count as unauthenticated by HTTP/2, however 
   const provider = await startIssuer();
   const service = await startService({ ...provider.env, RATE_LIMIT_FAILURES: "off" });
   const post = { ":method": "POST", "content-type": "application/json" };
+  // The form of a refresh token with a key that no instance has.
+  const ofUnknownKey = `refresh_token=${"AQ".padEnd(96, "A")}`;
   for (const [index, [headers, body]] of (
     [
       [{ ":path": "/v1/auth/login" }, ""],
       [{ ":path": "/v1/auth/sign-out" }, ""],
       [{ ...post, ":path": "/v1/auth/device/refresh" }, ""],
+      [{ ...post, ":path": "/v1/auth/device/refresh", cookie: ofUnknownKey }, ""],
       [{ ...post, ":path": "/v1/auth/device/%72efresh" }, ""],
       [{ ...post, ":path": "/auth.v1.SessionService/RenewDevice" }, "{}"],
       [{ ...post, ":path": "/auth.v1.OAuthService/GetMetadata" }, "{}"],

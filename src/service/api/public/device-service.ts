@@ -54,9 +54,10 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
   const requester = requestContextOf(context);
   const result = await renewDevice(deps, deps.device, presented, named, proofOf(requestHeader), requester);
   if (result.ok) return { session: grant(deps.device, result, context) };
+  // Neither 200 nor 503 would count as a refusal, and anybody can cause them.
+  requester.source.noteUnauthenticated();
   if (result.reason === "proof_required") throw proofRequired(result, context);
   if (result.reason === "undecided") throw SHARED_ERRORS.retryLater;
-  requester.source.noteUnauthenticated();
   return { session: { continue: false } };
 }
 
