@@ -66,7 +66,11 @@ export function createPages(brand = "") {
 const PROBLEMS = {
   bad_request: [400, "This link does not work", "A part of its address is not allowed."],
   foreign: [403, "Not signed out", "Another site asked for this. Open the application to sign out."],
-  still_signed_in: [403, "Not signed out", "Your browser has cookies of several users. Nothing has ended yet."],
+  still_signed_in: [
+    403,
+    "Not signed out",
+    "Your browser has cookies of several users, or the session needs a key. If this happens again, use the application.",
+  ],
   expired: [400, "This sign-in is over", "It took too long, was completed before, or began in another browser."],
   used: [400, "This sign-in is over", "It was completed before, or took too long."],
   denied: [403, "You were not signed in", "The provider has not confirmed who you are."],

@@ -271,6 +271,14 @@ describe("cookies of several scopes and systems", () => {
     expect(await sessionsOf(service, own)).toEqual([]);
   });
 
+  test("sign-out of a session that is bound to a key ends nothing, and says who can end it", async () => {
+    const { subject, refreshToken } = await logIn(service, { dpopJkt: "A".repeat(43) });
+    const refused = await signOutAt(service, `refresh_token=${refreshToken}`);
+    expect([refused.status, refused.headers.getSetCookie()]).toEqual([403, []]);
+    expect(await refused.text()).toContain("or the session needs a key");
+    expect(await sessionsOf(service, subject)).toHaveLength(1);
+  });
+
   test("a login removes cookies of other scopes, whose users would be ambiguous beside the new one", async () => {
     const { url, saved } = await callbackUrl(openBrowser(), service, "heidi");
     const earlier = async () => `refresh_token=${await tokenOf(service, somebody())}`;
