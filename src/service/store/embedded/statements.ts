@@ -182,7 +182,7 @@ function forgetStatements(db: DatabaseSync) {
   };
 }
 
-/** Prepares the statements for the sessions of one subject, of which there may be many (subject-steps.ts). */
+/** Prepares the statements for the sessions of one subject, of which there may be many (subjects.ts, limits.ts). */
 function subjectStatements(db: DatabaseSync) {
   return {
     // This statement reads only an index, not the rows.
