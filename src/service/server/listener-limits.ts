@@ -20,8 +20,8 @@ type Settings = Pick<
 >;
 
 /**
- * The begin of the paths of calls that need a credential. A call below them that is served without one notes that itself: the same call has
- * several paths, since they may have escapes.
+ * The beginnings of the paths of calls that need a credential. A call that is served without one notes that itself, because its path may be
+ * written with escapes.
  */
 const CALLS = ["/v1/auth/", "/v1/oauth/", `/${SessionService.typeName}/`, `/${OAuthService.typeName}/`];
 

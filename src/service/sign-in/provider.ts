@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import type { ProviderClient, ProviderCredential } from "../config/providers.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
-import { keepForAnHour } from "./kept.ts";
+import { keepForAnHour } from "./keep-for-an-hour.ts";
 import { createLogoutVerifier } from "./logout-token.ts";
 import type { PendingLogin } from "./pending-logins.ts";
 import type { ProviderClaims } from "./user.ts";

@@ -7,7 +7,7 @@ import { readBody } from "../../platform/listener/json.ts";
 import type { ProviderSettings, Transmitter } from "../config/providers.ts";
 import type { EndedLogin } from "./backchannel-logout.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
-import { keepForAnHour } from "./kept.ts";
+import { keepForAnHour } from "./keep-for-an-hour.ts";
 import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
 import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, MAX_TOKEN_LENGTH } from "./signed-token.ts";
 import { isShort } from "./user.ts";

@@ -1,6 +1,6 @@
 /**
  * Returns a function that continues logouts of many sessions that made no progress since its last call: the process that began them may
- * have died. It takes how far those are that are under way, by what `finish` takes.
+ * have died. The function takes the progress of each logout under way, by the name that `finish` takes.
  */
 export function createResumption(
   finish: (name: string) => Promise<unknown>,

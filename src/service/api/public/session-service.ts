@@ -1,10 +1,14 @@
 /** auth.v1.SessionService: converts between messages and the domain. It decides nothing. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { ListSessionsRequest, SessionService } from "../../../../gen/auth/v1/session_pb.ts";
+import type {
+  ListSessionsRequest,
+  Session as SessionMessage,
+  SessionService,
+} from "../../../../gen/auth/v1/session_pb.ts";
 import type { Requester } from "../../session/audit.ts";
 import { logout, logoutByCookie } from "../../session/endings/logout.ts";
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
-import { isDeviceBound, type LastSeen, parseSessionId } from "../../session/model.ts";
+import { isDeviceBound, type LastSeen, parseSessionId, type Session } from "../../session/model.ts";
 import { listOwn, revokeOthers, revokeOwn } from "../../session/own-sessions.ts";
 import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../../session/ports.ts";
 import { refresh } from "../../session/rotation/refresh.ts";
@@ -119,18 +123,23 @@ async function listSessions(deps: SessionServiceDeps, request: ListSessionsReque
   const result = await listOwn(deps, caller, limit, from).catch(rejectForeignPosition);
   const { page } = requireOk(deps, result, context);
   const sessions = page.sessions.map((session) => ({
-    sessionId: session.sid,
-    ...session.client,
-    ...timesOf(session, deps.store.shiftMs(session)),
+    ...ownSessionMessage(session, deps.store.shiftMs(session)),
     current: session.sid === caller.sid,
-    deviceBound: isDeviceBound(session),
-    actor: session.actor?.subject ?? "",
-    ...(session.lastSeen && {
-      lastSeenUserAgent: session.lastSeen.userAgent,
-      lastSeenIpAddress: session.lastSeen.ipAddress,
-    }),
   }));
   return { data: { sessions, nextPageToken: toPageToken(page.next) } };
+}
+
+/** Returns what a user sees of an own session. */
+function ownSessionMessage(session: Session, shiftMs: number) {
+  return {
+    sessionId: session.sid,
+    ...session.client,
+    ...timesOf(session, shiftMs),
+    deviceBound: isDeviceBound(session),
+    actor: session.actor?.subject ?? "",
+    lastSeenUserAgent: session.lastSeen?.userAgent ?? "",
+    lastSeenIpAddress: session.lastSeen?.ipAddress ?? "",
+  } satisfies Record<Exclude<keyof SessionMessage, `$${string}` | "current">, unknown>;
 }
 
 function requireOk<T extends { readonly ok: true }>(

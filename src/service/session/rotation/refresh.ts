@@ -179,7 +179,7 @@ async function replace(
 }
 
 /** Whether the request has a device cookie that was fresh when it was set. The mark never is (`NEVER_FRESH`). */
-function isStale({ cookie }: DevicePresentation): boolean {
+function wasFresh({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }
 
@@ -206,7 +206,7 @@ function refuse(
       const event = skipped ? "device_renewal_skipped" : "device_proof_missing";
       audit({ event, ...namesOf(rotated.session) }, requester);
       if (skipped) return RENEWAL_SKIPPED;
-      if (isStale(presentation)) return COOKIE_STALE;
+      if (wasFresh(presentation)) return COOKIE_STALE;
       return { ok: false, reason: "device_proof_missing", sid };
     }
     case "proof_missing":

@@ -54,7 +54,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
         const before = Number(sql.endedUntil.get()?.time);
         const newest = Math.max(now, Number(sql.newest.get()?.time));
         const until = storeMs(Math.max(0, Math.min(newest, (createdBefore ?? Number.POSITIVE_INFINITY) - 1)));
-        sql.endAll.run(until);
+        sql.endEveryone.run(until);
         handOver(sql.handOverAll.run(until));
         signals.beginEndOfAll(before, until, now);
         log.appendAll(until, now);

@@ -34,7 +34,7 @@ export function prepareStatements(db: DatabaseSync) {
     endedUntil: db.prepare(`SELECT ${ENDED_UNTIL} AS time`),
     newest: db.prepare("SELECT newest AS time FROM store"),
     created: db.prepare("UPDATE store SET newest = max(newest, ?)"),
-    endAll: db.prepare("UPDATE store SET ended_until = max(ended_until, ?)"),
+    endEveryone: db.prepare("UPDATE store SET ended_until = max(ended_until, ?)"),
     insert: db.prepare(
       `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at)
        VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation, :actor, :idle_expires_at)`,

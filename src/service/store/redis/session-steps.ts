@@ -83,8 +83,8 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
 }
 
 /**
- * Removes what a session has kept since such data was kept (LAST_SEEN). A script of its own does that, so that a refresh which keeps
- * nothing need not look for it. If it fails, the next rotation tries again.
+ * Removes the address and user agent of the last refresh, which a session may have from the time when `LAST_SEEN` was on. A script of its
+ * own does that, so that a refresh which keeps nothing need not look for it. If it fails, the next rotation tries again.
  */
 async function forgetLastSeen(link: Pick<Link, "run">, rotated: Extract<RotateOutcome, { readonly ok: true }>) {
   const { outcome, session } = rotated;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keepForAnHour } from "../../../src/service/sign-in/kept.ts";
+import { keepForAnHour } from "../../../src/service/sign-in/keep-for-an-hour.ts";
 
 test("a value is loaded once an hour, by one of many callers, and stays while it cannot be loaded", async () => {
   let nowMs = 0;
