@@ -175,13 +175,13 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
     endLogin: ({ createdUntilMs, ...login }, request) =>
       endUpstream(
         deps,
-        { ...login, createdUntil: wallMs(createdUntilMs) },
+        { ...login, createdUntil: wallMs(createdUntilMs), leftMs: createdUntilMs - Date.now() },
         request === undefined ? UNKNOWN_REQUESTER : requesterOf(request, trust),
       ),
 
     tokens: {
-      isUsed: (id) => store.isTokenUsed(id),
-      use: (id, lifeMs) => store.useToken(id, lifeMs),
+      isUsed: (issuer, usedToken) => store.isNoted({ issuer, usedToken }),
+      use: (issuer, usedToken, lifeMs) => store.note({ issuer, usedToken }, lifeMs),
     },
 
     async end(request) {

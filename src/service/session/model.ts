@@ -122,6 +122,12 @@ export type UpstreamLogin = { readonly issuer: string } & (
   | { readonly subject: string }
 );
 
+/** What a provider has said, which counts once: a token of it was used, by its `jti`, or one of its sessions is over. */
+export type ProviderNote = { readonly issuer: string } & (
+  | { readonly usedToken: string }
+  | { readonly endedSession: string }
+);
+
 /** Returns the parts of a login by which its sessions can be found later. */
 export function loginsOf({ issuer, sessionId, subject }: Upstream): readonly UpstreamLogin[] {
   return [

@@ -16,6 +16,7 @@ import type {
   LogEntry,
   NewSession,
   Place,
+  ProviderNote,
   SessionId,
   UpstreamLogin,
 } from "./model.ts";
@@ -134,11 +135,11 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
   /** Returns the live sessions, and maybe some that have ended, that came from a login at an identity provider (endings/upstream.ts). */
   sessionsOf(login: UpstreamLogin): Promise<readonly SessionId[]>;
 
-  /** Returns whether any instance has noted that a token of a provider was used, and the note still exists. @param id its hash */
-  isTokenUsed(id: string): Promise<boolean>;
+  /** Returns whether any instance has noted what a provider has said, and the note still exists. */
+  isNoted(note: ProviderNote): Promise<boolean>;
 
-  /** Notes that a token of a provider was used. @param id its hash @param lifeMs for how long this is remembered */
-  useToken(id: string, lifeMs: number): Promise<void>;
+  /** Notes what a provider has said. @param lifeMs for how long this is remembered */
+  note(note: ProviderNote, lifeMs: number): Promise<void>;
 
   /**
    * Ends every session that was created before `createdBefore`, or all that exist if that is undefined. A session that is created after

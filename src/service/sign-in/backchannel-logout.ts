@@ -1,5 +1,4 @@
 /** Receives back-channel logouts: providers call `POST /v1/auth/backchannel-logout` when they have ended a login. */
-import { hash } from "node:crypto";
 import type { Request } from "../../platform/listener/exchange.ts";
 import { readBody } from "../../platform/listener/json.ts";
 import type { ProviderSettings } from "../config/providers.ts";
@@ -15,11 +14,11 @@ export type EndedLogin = Pick<LogoutToken, "sessionId" | "subject"> & {
   readonly createdUntilMs: number;
 };
 
-/** The tokens that were used, by their hashes, at any instance. Each function rejects if the store does not respond. */
+/** The tokens that were used, at any instance. Each function rejects if the store does not respond. */
 export type UsedTokens = {
-  isUsed(id: string): Promise<boolean>;
+  isUsed(issuer: string, jti: string): Promise<boolean>;
   /** @param lifeMs for how long the token is remembered */
-  use(id: string, lifeMs: number): Promise<void>;
+  use(issuer: string, jti: string, lifeMs: number): Promise<void>;
 };
 
 type Deps = ReceiverDeps & {
@@ -55,12 +54,12 @@ export function createBackchannelLogout(deps: Deps) {
     const verified = await deps.verify(settings, token);
     if (!verified.ok) return verified.reason === "unavailable" ? UNAVAILABLE : refuse(deps, settings, verified.code);
     const { jti, iat, ...login } = verified.token;
-    const id = hash("sha256", JSON.stringify([settings.issuer, jti]), "base64url");
-    if (await tokens.isUsed(id)) return refuse(deps, settings, "used");
+    const { issuer } = settings;
+    if (await tokens.isUsed(issuer, jti)) return refuse(deps, settings, "used");
     const createdUntilMs = (iat + CLOCK_SKEW_SECONDS) * 1000;
-    const count = await deps.end({ issuer: settings.issuer, ...login, createdUntilMs }, request);
+    const count = await deps.end({ issuer, ...login, createdUntilMs }, request);
     // A token is used up only now: after a failure the provider repeats it.
-    await tokens.use(id, REMEMBERED_MS);
+    await tokens.use(issuer, jti, REMEMBERED_MS);
     deps.log.info({ event: "backchannel_logout", provider: settings.name, count }, "backchannel_logout");
     return { status: 200 };
   }

@@ -174,7 +174,11 @@ async function play(
     }
     if (each.does === "endUpstream") {
       const createdUntil = toWallClock(now(), store.shiftMs());
-      return endUpstream(deps, { issuer: ISSUER, sessionId: `login ${each.login}`, createdUntil }, REQUESTER);
+      return endUpstream(
+        deps,
+        { issuer: ISSUER, sessionId: `login ${each.login}`, createdUntil, leftMs: 0 },
+        REQUESTER,
+      );
     }
     const session = known(each.session);
     const token = tokenOf(each.session);

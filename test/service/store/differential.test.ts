@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { DevicePresentation } from "../../../src/service/session/devices/binding.ts";
 import { type DeviceKey, type KeyProof, thumbprintOf } from "../../../src/service/session/devices/key.ts";
-import type { EndReason, LogEntry, SessionId } from "../../../src/service/session/model.ts";
+import type { EndReason, LogEntry, ProviderNote, SessionId } from "../../../src/service/session/model.ts";
 import type { ExpiredSession, RotateOutcome, SessionStore } from "../../../src/service/session/ports.ts";
 import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
@@ -178,8 +178,8 @@ const step = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      does: fc.constant("useToken" as const),
-      token: fc.nat(1),
+      does: fc.constant("note" as const),
+      note: fc.nat(1),
       lifeMs: fc.constantFrom(1, R, IDLE),
     }),
   },
@@ -235,7 +235,7 @@ async function signalsOf({ signals: { log } }: StoreWithSignals, user: string): 
 
 const inOrder = (signals: readonly Signal[]) => signals.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 
-const noteToken = (id: string, lifeMs: number) => (store: SessionStore) => store.useToken(id, lifeMs);
+const noteIn = (note: ProviderNote, lifeMs: number) => (store: SessionStore) => store.note(note, lifeMs);
 
 /**
  * Maps the reasons `idle` and `expired` to `unknown`. After a session has expired, a store may still know the reason for a while, but the
@@ -260,7 +260,10 @@ async function play(history: readonly Step[]): Promise<void> {
   const users = [`${subject()}.`, `${subject()}.`];
   const clientId = subject("history");
   const issuer = `https://${clientId}.example`;
-  const tokenIds = [subject("token"), subject("token")] as const;
+  const said = [
+    { issuer, usedToken: subject("token") },
+    { issuer, endedSession: subject("login") },
+  ] as const;
   const sids: SessionId[] = [sidOf(users[0] ?? "")]; // The first id belongs to no session.
   const tokens = new Map<SessionId, PresentedToken[]>();
   const onceIds = new Map<string, SessionId>();
@@ -462,13 +465,13 @@ async function play(history: readonly Step[]): Promise<void> {
             expect(found.filter((sid) => !known.has(sid))).toEqual([]);
           }
         }
-        for (const id of tokenIds) await all(model.isTokenUsed(id), (store) => store.isTokenUsed(id));
+        for (const note of said) await all(model.isNoted(note), (store) => store.isNoted(note));
         break;
       }
-      case "useToken": {
-        const id = tokenIds[step.token] ?? "";
-        model.noteToken(id, step.lifeMs);
-        await all(undefined, noteToken(id, step.lifeMs));
+      case "note": {
+        const note = said[step.note] ?? said[0];
+        model.note(note, step.lifeMs);
+        await all(undefined, noteIn(note, step.lifeMs));
       }
     }
   }

@@ -18,6 +18,7 @@ import {
   type EndReason,
   type LastSeen,
   type NewSession,
+  type ProviderNote,
   type Revocation,
   type Session,
   type SessionId,
@@ -422,12 +423,12 @@ export class ModelStore {
     return { events: 0, signals: before - this.signals.length };
   }
 
-  noteToken(id: string, lifeMs: number): void {
-    this.#claims.set(id, later(this.now, lifeMs));
+  note(note: ProviderNote, lifeMs: number): void {
+    this.#claims.set(JSON.stringify(note), later(this.now, lifeMs));
   }
 
-  isTokenUsed(id: string): boolean {
-    return this.now < (this.#claims.get(id) ?? 0);
+  isNoted(note: ProviderNote): boolean {
+    return this.now < (this.#claims.get(JSON.stringify(note)) ?? 0);
   }
 
   /** Returns the sessions of a login that have not ended, whether they have expired or not. */

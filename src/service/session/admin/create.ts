@@ -1,5 +1,6 @@
 import { attempt } from "../attempts.ts";
 import { type Audit, namesOf, type Requester } from "../audit.ts";
+import { endIfOver } from "../endings/upstream.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { NewSession, Session, SessionId } from "../model.ts";
@@ -21,7 +22,7 @@ export type TokenMakers = {
 
 type Deps = CreateLimit &
   TokenMakers & {
-    readonly store: Pick<SessionStore, "create">;
+    readonly store: Pick<SessionStore, "create" | "isNoted" | "end">;
     readonly random: Random;
     readonly maxSessionsPerSubject: number;
   };
@@ -80,6 +81,7 @@ export async function create(
   for (const old of evicted) {
     deps.audit({ event: "session_ended", ...old, subject, reason: "session_limit" }, requester);
   }
+  await endIfOver(deps, session, requester);
   return withFirstTokens(deps, session, nonce, session.createdAt);
 }
 

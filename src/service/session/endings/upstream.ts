@@ -1,7 +1,7 @@
 /** Ends the sessions that came from a login at an identity provider, when the provider says that the login is over. */
 import type { Audit, Requester } from "../audit.ts";
 import { originOf } from "../events/due-lines.ts";
-import { loginsOf, type SessionId, type Upstream } from "../model.ts";
+import { loginsOf, type Session, type SessionId, type Upstream } from "../model.ts";
 import type { SessionStore } from "../ports.ts";
 import { toWallClock, type WallMs } from "../time.ts";
 
@@ -9,9 +9,14 @@ import { toWallClock, type WallMs } from "../time.ts";
 type EndedLogin = Upstream & {
   /** When the provider says so. Sessions that were created later stay: a message that is repeated ends no later login. */
   readonly createdUntil: WallMs;
+  /** How long it is until then, in ms. 0 or less if the time is over. */
+  readonly leftMs: number;
 };
 
-type Deps = { readonly store: Pick<SessionStore, "sessionsOf" | "find" | "end" | "shiftMs">; readonly audit: Audit };
+type Deps = {
+  readonly store: Pick<SessionStore, "sessionsOf" | "find" | "end" | "shiftMs" | "note">;
+  readonly audit: Audit;
+};
 
 /**
  * How many sessions end at the same time, so that a user with many does not occupy the store. After as many failures, the rest is left to
@@ -21,6 +26,9 @@ const AT_ONCE = 16;
 
 /** @returns how many sessions have ended @throws StoreUnavailable if some may still be live. The call can be repeated */
 export async function endUpstream(deps: Deps, ended: EndedLogin, requester: Requester): Promise<number> {
+  const { issuer, sessionId: endedSession, leftMs } = ended;
+  // The session may be about to be created. So its end is noted before it is looked for: it is found, or its creation finds the note.
+  if (endedSession !== undefined && leftMs > 0) await deps.store.note({ issuer, endedSession }, leftMs);
   const found = await Promise.all(loginsOf(ended).map((login) => deps.store.sessionsOf(login)));
   const left = new Set(found.flat()).values();
   let count = 0;
@@ -38,12 +46,27 @@ async function endOne({ store, audit }: Deps, sid: SessionId, ended: EndedLogin,
   const { upstream, createdAt } = found.session;
   if (upstream === undefined || !isOf(upstream, ended)) return false;
   if (toWallClock(createdAt, store.shiftMs({ sid })) > ended.createdUntil) return false;
+  return endLogin({ store, audit }, sid, requester);
+}
+
+type EndDeps = Pick<Deps, "audit"> & { readonly store: Pick<SessionStore, "end"> };
+
+async function endLogin({ store, audit }: EndDeps, sid: SessionId, requester: Requester): Promise<boolean> {
   const outcome = await store.end(sid, "upstream_logout", originOf(requester));
   // Somebody else may have ended it since it was found.
   if (!outcome.ok || !outcome.wasLive) return false;
   const { subject, actor } = outcome;
   audit({ event: "session_ended", sid, subject, actor, reason: "upstream_logout" }, requester);
   return true;
+}
+
+type CreatedDeps = EndDeps & { readonly store: Pick<SessionStore, "isNoted"> };
+
+/** Ends a session that was just created, if the provider has ended its login in the meantime. */
+export async function endIfOver(deps: CreatedDeps, { sid, upstream }: Session, requester: Requester): Promise<void> {
+  const { issuer = "", sessionId: endedSession } = upstream ?? {};
+  if (endedSession === undefined || !(await deps.store.isNoted({ issuer, endedSession }))) return;
+  await endLogin(deps, sid, requester);
 }
 
 /** Returns whether a session's login is among those that have ended. A member that one of the two lacks makes no difference. */

@@ -1,4 +1,4 @@
-/** What counts once: until a time, no second session is created with an id (`claimMs`), and no token is used again (`useToken`). */
+/** What counts once: until a time, no second session is created with an id (`claimMs`), and what a provider has said is noted (`note`). */
 import type { DatabaseSync } from "node:sqlite";
 import type { StoreMs } from "../../session/time.ts";
 import { SWEEP } from "./schema.ts";

@@ -1,7 +1,11 @@
-/** Finds the sessions that came from a login at an identity provider, by two indexes of their column `fixed`, and keeps its used tokens. */
-import type { SessionId } from "../../session/model.ts";
+/**
+ * Finds the sessions that came from a login at an identity provider, by two indexes of their column `fixed`, and keeps notes of what it has
+ * said.
+ */
+import type { ProviderNote, SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { later } from "../../session/time.ts";
+import { hashOf } from "../provider-notes.ts";
 import type { Claims } from "./claims.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
@@ -13,7 +17,7 @@ export function createUpstream({
   claims,
   read,
   write,
-}: Deps): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
+}: Deps): Pick<SessionStore, "sessionsOf" | "isNoted" | "note"> {
   return {
     async sessionsOf(login) {
       const rows = read(() =>
@@ -24,14 +28,14 @@ export function createUpstream({
       return rows.map(({ sid }) => sid as SessionId);
     },
 
-    async isTokenUsed(id) {
-      return read((now) => claims.has(nameOf(id), now));
+    async isNoted(note) {
+      return read((now) => claims.has(nameOf(note), now));
     },
 
-    async useToken(id, lifeMs) {
-      write("FULL", (now) => claims.add(nameOf(id), later(now, lifeMs), now));
+    async note(note, lifeMs) {
+      write("FULL", (now) => claims.add(nameOf(note), later(now, lifeMs), now));
     },
   };
 }
 
-const nameOf = (token: string) => `token ${token}`;
+const nameOf = (note: ProviderNote) => `token ${hashOf(note)}`;

@@ -1,10 +1,11 @@
 /**
- * Finds the sessions that came from a login at an identity provider, and keeps its used tokens. Only the partitions of sessions know their
- * logins, so all partitions are asked.
+ * Finds the sessions that came from a login at an identity provider, and keeps notes of what it has said. Only the partitions of sessions
+ * know their logins, so all partitions are asked.
  */
 import { hash } from "node:crypto";
 import type { UpstreamLogin } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
+import { hashOf } from "../provider-notes.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
@@ -27,7 +28,7 @@ export function nameOf(login: UpstreamLogin): string {
 export function createUpstream(
   link: Pick<Link, "run" | "clustered">,
   acknowledge: Acknowledge,
-): Pick<SessionStore, "sessionsOf" | "isTokenUsed" | "useToken"> {
+): Pick<SessionStore, "sessionsOf" | "isNoted" | "note"> {
   return {
     async sessionsOf(login) {
       const slots = slicesOf(link);
@@ -35,9 +36,13 @@ export function createUpstream(
       return found.flatMap((reply) => buffers(reply).map(sessionId));
     },
 
-    isTokenUsed: async (id) => text(await link.run("token", [tagOfSubject(id)], [id, 0])) === "used",
+    async isNoted(note) {
+      const id = hashOf(note);
+      return text(await link.run("token", [tagOfSubject(id)], [id, 0])) === "used";
+    },
 
-    async useToken(id, lifeMs) {
+    async note(note, lifeMs) {
+      const id = hashOf(note);
       const tag = tagOfSubject(id);
       await link.run("token", [tag], [id, lifeMs]);
       await acknowledge(tag, [`T${id}`]);

@@ -11,6 +11,9 @@ const ISSUER = "https://login.example";
 const SHIFT = 5_000;
 const CREATED = wallMs(NOW + SHIFT);
 
+/** The note of a login is tested by itself below. */
+const note = async () => {};
+
 const ENDED: EndOutcome = { ok: true, wasLive: true, subject: "alice", actor: "support" };
 
 async function end(
@@ -26,8 +29,12 @@ async function end(
   });
   const { sessionsOf, find, end: endOne } = port.store;
   const shiftMs = (place?: Place) => (place !== undefined && "sid" in place ? SHIFT : 0);
-  const store = { sessionsOf, find, end: endOne, shiftMs };
-  const count = await endUpstream({ store, audit: port.audit }, { issuer: ISSUER, ...ended, createdUntil }, REQUESTER);
+  const store = { sessionsOf, find, end: endOne, shiftMs, note };
+  const count = await endUpstream(
+    { store, audit: port.audit },
+    { issuer: ISSUER, ...ended, createdUntil, leftMs: 0 },
+    REQUESTER,
+  );
   return { count, ...port };
 }
 
@@ -76,8 +83,10 @@ test.each<[Omit<Upstream, "issuer">, readonly Omit<Upstream, "issuer">[]]>([
 test("a session that is gone when it is looked for is not counted", async () => {
   const port = script({ sessionsOf: async () => [SID], find: findOf() });
   const { sessionsOf, find, end: endOne } = port.store;
-  const deps = { store: { sessionsOf, find, end: endOne, shiftMs: () => 0 }, audit: port.audit };
-  expect(await endUpstream(deps, { issuer: ISSUER, subject: "u", createdUntil: CREATED }, REQUESTER)).toBe(0);
+  const deps = { store: { sessionsOf, find, end: endOne, shiftMs: () => 0, note }, audit: port.audit };
+  expect(await endUpstream(deps, { issuer: ISSUER, subject: "u", createdUntil: CREATED, leftMs: 0 }, REQUESTER)).toBe(
+    0,
+  );
 });
 
 test("of many sessions sixteen end at the same time", async () => {
@@ -95,8 +104,10 @@ test("of many sessions sixteen end at the same time", async () => {
     },
   });
   const { sessionsOf, find, end: endOne } = port.store;
-  const deps = { store: { sessionsOf, find, end: endOne, shiftMs: () => SHIFT }, audit: port.audit };
-  expect(await endUpstream(deps, { issuer: ISSUER, subject: "u", createdUntil: CREATED }, REQUESTER)).toBe(40);
+  const deps = { store: { sessionsOf, find, end: endOne, shiftMs: () => SHIFT, note }, audit: port.audit };
+  expect(await endUpstream(deps, { issuer: ISSUER, subject: "u", createdUntil: CREATED, leftMs: 0 }, REQUESTER)).toBe(
+    40,
+  );
   expect(Math.max(...most)).toBe(16);
 });
 
@@ -120,8 +131,8 @@ test("if one session cannot be ended, the others end, and the call fails, so tha
   });
   const { sessionsOf, find, end: endOne } = port.store;
   const shiftMs = (place?: Place) => (place !== undefined && "sid" in place ? SHIFT : 0);
-  const store = { sessionsOf, find, end: endOne, shiftMs };
-  const login = { issuer: ISSUER, subject: "u", createdUntil: CREATED };
+  const store = { sessionsOf, find, end: endOne, shiftMs, note };
+  const login = { issuer: ISSUER, subject: "u", createdUntil: CREATED, leftMs: 0 };
   await expect(endUpstream({ store, audit: port.audit }, login, REQUESTER)).rejects.toThrow(StoreUnavailable);
   expect(port.stepsOf("audit")).toHaveLength(2);
 });

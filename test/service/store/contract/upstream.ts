@@ -1,6 +1,6 @@
 /** Tests that every store has to pass: sessions that came from a login at an identity provider. */
 import { beforeEach, expect, test } from "vitest";
-import type { NewSession, Upstream } from "../../../../src/service/session/model.ts";
+import type { NewSession, ProviderNote, Upstream } from "../../../../src/service/session/model.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { elsewhere, IDLE, newSession, nonce, subject } from "../../../support/store/sessions.ts";
 
@@ -106,17 +106,23 @@ export function upstreamContract(context: () => Context): void {
     expect(await bySession("a")).toContain(sid);
   });
 
-  test("a token is used at every instance, until it is forgotten", async () => {
+  test("what a provider has said is known at every instance, until it is forgotten", async () => {
     const { store, backend } = context();
-    const [id, other] = [subject(), subject()];
-    expect(await store.isTokenUsed(id)).toBe(false);
-    await store.useToken(id, IDLE);
     const instance = await backend.open();
-    expect([await store.isTokenUsed(id), await instance.isTokenUsed(id)]).toEqual([true, true]);
-    expect(await store.isTokenUsed(other)).toBe(false);
+    const said: readonly ProviderNote[] = [
+      { issuer, usedToken: "one" },
+      { issuer, endedSession: "one" },
+    ];
+    for (const [at, note] of said.entries()) {
+      const others = [...said.slice(at + 1), { ...note, issuer: `${issuer}/` }, { ...note, ...{ usedToken: "two" } }];
+      expect(await store.isNoted(note)).toBe(false);
+      await store.note(note, IDLE);
+      expect([await store.isNoted(note), await instance.isNoted(note)]).toEqual([true, true]);
+      for (const other of others) expect([other, await store.isNoted(other)]).toEqual([other, false]);
+    }
     await backend.advance(IDLE - 1_000);
-    expect(await store.isTokenUsed(id)).toBe(true);
+    expect(await store.isNoted({ issuer, usedToken: "one" })).toBe(true);
     await backend.advance(1_000);
-    expect(await store.isTokenUsed(id)).toBe(false);
+    for (const note of said) expect([note, await store.isNoted(note)]).toEqual([note, false]);
   });
 }

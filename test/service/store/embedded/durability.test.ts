@@ -45,7 +45,7 @@ test.each([
   "forget",
   "evict",
   "endMany",
-  "useToken",
+  "note",
   "attach",
   "endAttached",
   "revokeAll",

@@ -55,7 +55,7 @@ await step("evict", () => store.create(newSession(user), nonce(), { cap: 1 }));
 // They are more than one transaction ends.
 for (let count = 0; count < 60; count++) await store.create(newSession(user), nonce(), { cap: 100 });
 await step("endMany", () => store.endAll(user, "revoked_subject"));
-await step("useToken", () => store.useToken(nonce(), 60_000));
+await step("note", () => store.note({ issuer: "https://login.example", usedToken: nonce() }, 60_000));
 const [own, acting] = [newSession(user), newSession(subject())];
 await store.create(own, nonce(), { cap: 10 });
 await store.create(acting, nonce(), { cap: 10 });

@@ -89,7 +89,11 @@ const VERBS: readonly {
     run: (store, { a }) => store.update(a, { claims: '{"role":"reader"}', refresh: true }),
     gone: () => [],
   },
-  { name: "the use of a token", run: (store) => store.useToken(nonce(), 60_000), gone: () => [] },
+  {
+    name: "a note of what a provider has said",
+    run: (store) => store.note({ issuer: "https://login.example", usedToken: nonce() }, 60_000),
+    gone: () => [],
+  },
   {
     name: "the attachment of a session to that of its actor",
     run: (store, { a, b }) => store.attach(b, a, 60_000),

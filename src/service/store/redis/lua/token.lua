@@ -1,8 +1,8 @@
 #!lua
--- Notes that a token of an identity provider was used, or looks whether it was.
--- KEYS  1 partition of the token
+-- Notes what an identity provider has said, such as that a token was used, or looks whether it is noted.
+-- KEYS  1 partition of the note
 -- ARGV  1 its hash, 2 for how long to note it, ms; 0 to look
--- Returns 'used' if it was used, or ''.
+-- Returns 'used' if it is noted, or ''.
 local key, life = KEYS[1] .. 'T' .. ARGV[1], tonumber(ARGV[2])
 if life == 0 then
   local used_until = redis.call('GET', key)
