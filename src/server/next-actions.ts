@@ -75,7 +75,7 @@ export function nextSession(
 /**
  * Returns the cookies of `Set-Cookie` lines, one of each name: of several, Next.js sends the last alone. The service also removes cookies
  * from other scopes. A cookie that is set is more important than these removals, and without one, the removal from the present scope is,
- * which is the first.
+ * which is the first. So with the cookies of two users, a cookie of another scope may stay, and a repetition of the sign-out fails, too.
  */
 function oneOfEachName(lines: readonly string[]): Iterable<SetCookie> {
   const kept = new Map<string, SetCookie>();

@@ -1,5 +1,5 @@
 /** Verifies tokens that a provider or a transmitter has signed for this service. */
-import { setTimeout as sleep } from "node:timers/promises";
+import { setTimeout } from "node:timers/promises";
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, jwtVerify } from "jose";
 import { readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
@@ -21,7 +21,7 @@ export const CLOCK_SKEW_SECONDS = 60;
 const TIMEOUT_MS = 5_000;
 /** How long a key set is used, in ms. A key may have been withdrawn. */
 const KEYS_LIFE_MS = 600_000;
-/** The shortest time between two reads of a key set, in ms: anybody can send tokens that name unknown keys. */
+/** The shortest time between two reads of a key set, also failed ones, in ms: anybody can send tokens that name unknown keys. */
 const KEYS_COOLDOWN_MS = 1_000;
 /** The length limit of a token, in characters. Most take about one thousand. */
 export const MAX_TOKEN_LENGTH = 16_384;
@@ -45,12 +45,15 @@ function read(token: string): Readonly<Record<string, unknown>> | undefined {
   return jws && readHeader(jws) && readPayload(jws);
 }
 
+type Sleep = (ms: number) => Promise<unknown>;
+
 /**
  * Returns a function that verifies tokens.
  * @param keys the URL of the key set
  * @param maxAgeSeconds how old a token may be
  * @param typ the type that its header must name; undefined for any
  * @param monotonic a clock that is never set, in ms
+ * @param sleep waits for a time in ms
  */
 export function createTokenVerifier(
   issuer: string,
@@ -59,8 +62,9 @@ export function createTokenVerifier(
   maxAgeSeconds: number,
   typ?: string,
   monotonic = () => performance.now(),
+  sleep: Sleep = setTimeout,
 ) {
-  const keySet = createKeySet(keys, monotonic);
+  const keySet = createKeySet(keys, monotonic, sleep);
   const options = {
     issuer,
     audience,
@@ -93,7 +97,7 @@ export function createTokenVerifier(
  * Returns a key set that is read when it is needed. The cache of jose is not used: it goes by the wall clock, which may be set, and reads
  * nothing for half a minute after a read.
  */
-function createKeySet(url: string, monotonic: () => number) {
+function createKeySet(url: string, monotonic: () => number, sleep: Sleep) {
   const find = createRemoteJWKSet(new URL(url), {
     timeoutDuration: TIMEOUT_MS,
     cooldownDuration: Number.POSITIVE_INFINITY,
@@ -101,16 +105,17 @@ function createKeySet(url: string, monotonic: () => number) {
     [customFetch]: (target, { method, headers, redirect, signal }) =>
       boundedFetch(target, { method, redirect, signal, headers: Object.fromEntries(headers), body: null }),
   });
-  /** When the last successful read began. */
+  /** When the last read began, and the last successful one. */
+  let triedAtMs = Number.NEGATIVE_INFINITY;
   let readAtMs = Number.NEGATIVE_INFINITY;
   let reading: Promise<void> | undefined;
 
   async function readOnce(): Promise<void> {
-    const waitMs = readAtMs + KEYS_COOLDOWN_MS - monotonic();
+    const waitMs = triedAtMs + KEYS_COOLDOWN_MS - monotonic();
     if (waitMs > 0) await sleep(waitMs);
-    const beganMs = monotonic();
+    triedAtMs = monotonic();
     await find.reload();
-    readAtMs = beganMs;
+    readAtMs = triedAtMs;
   }
 
   return {
