@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError, createContextKey, type Interceptor } from "@connectrpc/connect";
 import { type AdapterOptions, authorize } from "./bearer.ts";
+import { readOrigin } from "./origin.ts";
 import type { Claims } from "./verdict.ts";
 import type { Decider } from "./verifier.ts";
 
@@ -13,6 +14,7 @@ export const callerClaims = createContextKey<Claims | undefined>(undefined, {
 /**
  * Requires a valid access token for every RPC of a Connect server; otherwise `unauthenticated` with a challenge, or
  * `unavailable` with `Retry-After`.
+ * @throws TypeError if `origin` is not an origin
  * @example
  * ```ts
  * import { createServer } from "node:http";
@@ -23,7 +25,8 @@ export const callerClaims = createContextKey<Claims | undefined>(undefined, {
  *   createServer(connectNodeAdapter({ routes: () => {}, interceptors: [accessTokenInterceptor(verifier)] }));
  * ```
  */
-export function accessTokenInterceptor(verifier: Decider, { origin }: AdapterOptions = {}): Interceptor {
+export function accessTokenInterceptor(verifier: Decider, options: AdapterOptions = {}): Interceptor {
+  const origin = readOrigin(options);
   return (next) => async (request) => {
     const { requestMethod: method, url, header: headers } = request;
     const given =
@@ -50,6 +53,7 @@ export function getCallerClaims(request: object): Claims | undefined {
 /**
  * Returns middleware that requires a valid access token, for Express and other frameworks whose middleware takes `(request, response,
  * next)`.
+ * @throws TypeError if `origin` is not an origin
  * @example
  * ```ts
  * import { createServer } from "node:http";
@@ -63,7 +67,8 @@ export function getCallerClaims(request: object): Claims | undefined {
  * };
  * ```
  */
-export function accessTokenMiddleware(verifier: Decider, { origin }: AdapterOptions = {}) {
+export function accessTokenMiddleware(verifier: Decider, options: AdapterOptions = {}) {
+  const origin = readOrigin(options);
   return async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
     const caller = await authorize(verifier, credentialOf(request, origin));
     if (!caller.ok) {
@@ -99,6 +104,7 @@ type Reply = {
 
 /**
  * Returns a Fastify hook that requires a valid access token.
+ * @throws TypeError if `origin` is not an origin
  * @example
  * ```ts
  * import Fastify from "fastify";
@@ -112,7 +118,8 @@ type Reply = {
  * };
  * ```
  */
-export function accessTokenHook(verifier: Decider, { origin }: AdapterOptions = {}) {
+export function accessTokenHook(verifier: Decider, options: AdapterOptions = {}) {
+  const origin = readOrigin(options);
   return async (request: HookedRequest, reply: Reply): Promise<unknown> => {
     const caller = await authorize(verifier, credentialOf(request, origin));
     if (!caller.ok) {

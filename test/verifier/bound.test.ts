@@ -144,6 +144,28 @@ test.each(Object.entries(SERVICES))("%s: needs its origin for bound tokens", asy
   expect(await post(await open(verifier, {}))).toBe(401);
 });
 
+test.each(["https://api.example/", "https://API.example", "HTTPS://api.example:443/"])(
+  "the origin may be spelt %s",
+  async (origin) => {
+    const { verifier } = follow(issuer);
+    const { token } = issueBound();
+    for (const open of Object.values(SERVICES)) {
+      const headers = { authorization: `DPoP ${token}`, dpop: dpop(key, URL_OF_THINGS, { accessToken: token }) };
+      const response = await fetch(`${await open(verifier, { origin })}/things`, { method: "POST", headers });
+      expect(response.status).toBe(200);
+    }
+  },
+);
+
+test.each([
+  ...["", "api.example", "null", "https://api.example/v1", "https://api.example/?a", "https://api.example/#a"],
+  ...["https://user@api.example", "ftp://api.example", "capacitor://localhost", "https://", 5],
+])("what is no origin is refused at the start: %s", (given) => {
+  const { verifier } = follow(issuer);
+  for (const create of [accessTokenMiddleware, accessTokenHook, accessTokenInterceptor])
+    expect(() => create(verifier, { origin: given as string })).toThrow(/^origin must be one such as https:/);
+});
+
 test("a proof is for the path of the target, whatever else the target says", async () => {
   const { verifier } = follow(issuer);
   const { token } = issueBound();
@@ -172,7 +194,7 @@ test("the interceptor of Connect accepts a proof for the URL of the RPC", async 
   const { token } = issueBound();
   const server = createServer(
     connectNodeAdapter({
-      interceptors: [accessTokenInterceptor(verifier, { origin: ORIGIN })],
+      interceptors: [accessTokenInterceptor(verifier, { origin: `${ORIGIN}/` })],
       routes: (router) =>
         router.service(SessionService, {
           refresh: (_request, { values }) => ({ data: { accessToken: values.get(callerClaims)?.sub ?? "" } }),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 )
 
@@ -60,6 +61,8 @@ func TestBoundMiddleware(t *testing.T) {
 		{"https://api.example", "/things/1", "Bearer " + file.Cases[0].Token, nil, 200, ""},
 		{"", "/things/1", "DPoP " + token, proofs[3:4], 401, badBearer},
 		{"https://api.example", "/things/1", "DPoP " + token, proofs[3:4], 200, ""},
+		{"https://api.example/", "/things/1", "DPoP " + token, proofs[5:6], 200, ""},
+		{"HTTPS://API.example:443", "/things/1", "DPoP " + token, proofs[6:7], 200, ""},
 	} {
 		handler := v.BoundMiddleware(AdapterOptions{Origin: each.origin})(hello)
 		request := httptest.NewRequest(http.MethodPost, each.target, nil)
@@ -89,6 +92,23 @@ func TestBoundTokenIsNoBearerToken(t *testing.T) {
 		if !verdict.OK {
 			t.Fatalf("with its proof: %q", verdict.Reason)
 		}
+	}
+}
+
+func TestWhatIsNoOriginPanics(t *testing.T) {
+	v := offline(t, readVectorFile(t))
+	for _, origin := range []string{
+		"api.example", "null", "https://api.example/v1", "https://api.example//", "https://api.example?a",
+		"https://api.example/#a", "https://user@api.example", "ftp://api.example", "https://",
+	} {
+		func() {
+			defer func() {
+				if message, _ := recover().(string); !strings.HasPrefix(message, "verifier: Origin must be") {
+					t.Errorf("%q: %q", origin, message)
+				}
+			}()
+			v.BoundMiddleware(AdapterOptions{Origin: origin})
+		}()
 	}
 }
 

@@ -23,8 +23,22 @@ func WithClaims(ctx context.Context, claims *Claims) context.Context {
 // AdapterOptions are the options of the middleware and the interceptors.
 type AdapterOptions struct {
 	// Origin is the origin at which clients reach this service, such as https://api.example.com. If it is empty, bound
-	// tokens (DPoP) are refused.
+	// tokens (DPoP) are refused. If it is no origin, for example because it has a path, the adapters panic.
 	Origin string
+}
+
+// NormalOrigin returns Origin as it is in URLs: in lower case, without a default port and without a slash at its end. It is
+// empty if Origin is. It is for adapters of other frameworks, and panics if Origin is no origin.
+func (o AdapterOptions) NormalOrigin() string {
+	if o.Origin == "" {
+		return ""
+	}
+	url, isURL := proofURL(o.Origin)
+	// A normal URL has three slashes if its path is the root.
+	if !isURL || strings.Count(url, "/") != 3 || !strings.HasSuffix(url, "/") || strings.ContainsAny(o.Origin, "?#") {
+		panic("verifier: Origin must be one such as https://api.example.com, without a path")
+	}
+	return strings.TrimSuffix(url, "/")
 }
 
 // Middleware requires a valid access token for every request. Bound tokens are refused: BoundMiddleware accepts them.
@@ -34,9 +48,10 @@ func (v *Verifier) Middleware(next http.Handler) http.Handler {
 
 // BoundMiddleware returns a middleware that also accepts bound tokens with their proofs, for the Origin of its options.
 func (v *Verifier) BoundMiddleware(options AdapterOptions) func(http.Handler) http.Handler {
+	origin := options.NormalOrigin()
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			caller := v.authorizeAt(r, options.Origin)
+			caller := v.authorizeAt(r, origin)
 			if caller.OK {
 				next.ServeHTTP(w, r.WithContext(WithClaims(r.Context(), caller.Claims)))
 				return

@@ -27,10 +27,11 @@ import (
 //
 // With an Origin bound tokens are accepted with a proof of the call (DPoP): `POST`, and the URL of the RPC at the origin.
 func Unary(v *verifier.Verifier, options ...verifier.AdapterOptions) grpc.UnaryServerInterceptor {
+	origin := originOf(options)
 	return func(
 		ctx context.Context, request interface{}, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 	) (interface{}, error) {
-		authorized, err := authorize(ctx, v, info.FullMethod, options)
+		authorized, err := authorize(ctx, v, info.FullMethod, origin)
 		if err != nil {
 			return nil, err
 		}
@@ -40,15 +41,26 @@ func Unary(v *verifier.Verifier, options ...verifier.AdapterOptions) grpc.UnaryS
 
 // Stream returns an interceptor of streams, which are refused as unary calls are.
 func Stream(v *verifier.Verifier, options ...verifier.AdapterOptions) grpc.StreamServerInterceptor {
+	origin := originOf(options)
 	return func(
 		service interface{}, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 	) error {
-		authorized, err := authorize(stream.Context(), v, info.FullMethod, options)
+		authorized, err := authorize(stream.Context(), v, info.FullMethod, origin)
 		if err != nil {
 			return err
 		}
 		return handler(service, &authorizedStream{stream, authorized})
 	}
+}
+
+// originOf returns the origin of the last options that have one. It panics if one is no origin.
+func originOf(options []verifier.AdapterOptions) (origin string) {
+	for _, each := range options {
+		if normal := each.NormalOrigin(); normal != "" {
+			origin = normal
+		}
+	}
+	return origin
 }
 
 // authorizedStream is a stream whose context has the claims of the caller.
@@ -61,22 +73,18 @@ func (s *authorizedStream) Context() context.Context { return s.ctx }
 
 // authorize returns the context for the handler, or the error of the call.
 func authorize(
-	ctx context.Context, v *verifier.Verifier, method string, options []verifier.AdapterOptions,
+	ctx context.Context, v *verifier.Verifier, method, origin string,
 ) (context.Context, error) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	// If the metadata has several values, the joined text is not a valid header, so the call is refused.
 	authorization := strings.Join(incoming.Get("authorization"), ", ")
 	request := verifier.CallerRequest{Method: http.MethodPost, Header: http.Header{"Dpop": incoming.Get("dpop")}}
-	for _, each := range options {
-		if each.Origin != "" {
-			request.URL = each.Origin + method
-		}
-	}
 	request.Header.Set("Authorization", authorization)
 	var caller verifier.Authorization
-	if request.URL == "" {
+	if origin == "" {
 		caller = v.Authorize(ctx, authorization)
 	} else {
+		request.URL = origin + method
 		caller = v.AuthorizeRequest(ctx, request)
 	}
 	if caller.OK {

@@ -155,6 +155,7 @@ func proofFor(t *testing.T, cases []vectorCase, method string) (token, proof str
 func TestBoundTokens(t *testing.T) {
 	const check, watch = "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"
 	ofAPI := []verifier.AdapterOptions{{Origin: "https://api.example"}}
+	spelt := []verifier.AdapterOptions{{Origin: "https://API.example/"}}
 	badProof := `DPoP error="invalid_dpop_proof", algs="ES256 RS256 EdDSA Ed25519"`
 	for name, each := range map[string]struct {
 		options   []verifier.AdapterOptions
@@ -164,6 +165,7 @@ func TestBoundTokens(t *testing.T) {
 		challenge string
 	}{
 		"a proof of the call":     {ofAPI, check, 1, codes.OK, ""},
+		"another spelling":        {spelt, check, 1, codes.OK, ""},
 		"a proof of another call": {ofAPI, watch, 1, codes.Unauthenticated, badProof},
 		"two proofs":              {ofAPI, check, 2, codes.Unauthenticated, badProof},
 		"without an origin":       {nil, check, 1, codes.Unauthenticated, `Bearer error="invalid_token"`},

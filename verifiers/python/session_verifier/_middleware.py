@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from ._async_verifier import AsyncVerifier
 from ._bearer import CallerRequest, authorize, authorize_async
+from ._proof_url import proof_url
 from ._verifier import Verifier
 
 Scope = MutableMapping[str, Any]
@@ -24,6 +25,20 @@ _PATH_CHARACTERS = "/!$&'()*+,;=:@"
 _ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE | re.ASCII)
 
 
+def _read_origin(origin: str | None) -> str | None:
+    """Returns an origin as it is in URLs: in lower case, without a default port and without a slash at its end.
+
+    Raises ValueError for what is no origin, so that a mistake does not refuse every proof later.
+    """
+    if origin is None:
+        return None
+    url = proof_url(origin)
+    # A normal URL has three slashes if its path is the root.
+    if url is None or url.count("/") != 3 or not url.endswith("/") or "?" in origin or "#" in origin:
+        raise ValueError("origin must be one such as https://api.example.com, without a path")
+    return url[:-1]
+
+
 def _url_at(origin: str, target: str) -> str:
     """Returns the URL of a request target at an origin. The target is a path or a whole URL (RFC 9112 section 3.2).
 
@@ -37,13 +52,13 @@ class AsgiMiddleware:
     """Puts the claims of the caller into `scope["caller_claims"]`. A WebSocket without a token is refused.
 
     `origin` is the origin at which clients reach this service, such as `https://api.example.com`. Without it, bound
-    tokens (DPoP) are refused.
+    tokens (DPoP) are refused. Raises ValueError if it is no origin, for example because it has a path.
     """
 
     def __init__(self, application: AsgiApplication, verifier: AsyncVerifier, origin: str | None = None) -> None:
         self._application = application
         self._verifier = verifier
-        self._origin = origin
+        self._origin = _read_origin(origin)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -76,13 +91,13 @@ class WsgiMiddleware:
     """Puts the claims of the caller into `environ["session_verifier.caller_claims"]`.
 
     `origin` is the origin at which clients reach this service, such as `https://api.example.com`. Without it, bound
-    tokens (DPoP) are refused.
+    tokens (DPoP) are refused. Raises ValueError if it is no origin, for example because it has a path.
     """
 
     def __init__(self, application: WsgiApplication, verifier: Verifier, origin: str | None = None) -> None:
         self._application = application
         self._verifier = verifier
-        self._origin = origin
+        self._origin = _read_origin(origin)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         caller = authorize(self._verifier, self._credential_of(environ))

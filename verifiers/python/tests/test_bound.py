@@ -43,7 +43,15 @@ REQUESTS: list[tuple[str | None, str, str, list[str], int, str | None]] = [
     (ORIGIN, "/things/1", f"Bearer {FIRST['token']}", [], 200, None),
     (None, "/things/1", f"DPoP {TOKEN}", PROOFS[3:4], 401, BEARER),
     (ORIGIN, "/things/1", f"DPoP {TOKEN}", PROOFS[3:4], 200, None),
+    (f"{ORIGIN}/", "/things/1", f"DPoP {TOKEN}", PROOFS[5:6], 200, None),
+    ("HTTPS://API.example:443", "/things/1", f"DPoP {TOKEN}", PROOFS[6:7], 200, None),
 ]
+
+#: Texts that are no origins.
+NO_ORIGINS = (
+    *("", "api.example", "null", f"{ORIGIN}/v1", f"{ORIGIN}//", f"{ORIGIN}?a", f"{ORIGIN}/#a"),
+    *("https://user@api.example", "ftp://api.example", "https://"),
+)
 
 
 class VerifierTest(unittest.TestCase):
@@ -64,6 +72,13 @@ class VerifierTest(unittest.TestCase):
             **dict.fromkeys(["", "*", "a", ".evil.example/a", "@evil.example/a", "http://h", "httpſ://h/a"], ""),
         }.items():
             self.assertEqual(_url_at("https://o", target), url)
+
+    def test_what_is_no_origin_is_refused_at_the_start(self) -> None:
+        verifier = Verifier(**options())
+        for origin in NO_ORIGINS:
+            with self.assertRaisesRegex(ValueError, "^origin must be one such as https:", msg=origin):
+                WsgiMiddleware(lambda _, start: start("200 OK", []) or [], verifier, origin)
+        verifier.close()
 
     def test_replays(self) -> None:
         replays = Replays(0, 4)
@@ -137,6 +152,17 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(sent[0]["status"], status)
             self.assertEqual(dict(sent[0]["headers"]).get(b"www-authenticate"), challenge and challenge.encode())
             self.assertEqual(sent[1]["body"] == b"user-1", status == 200)
+        verifier.close()
+
+    async def test_what_is_no_origin_is_refused_at_the_start(self) -> None:
+        verifier = AsyncVerifier(**options())
+
+        async def application(scope: Any, receive: Any, send: Any) -> None:
+            pass
+
+        for origin in NO_ORIGINS:
+            with self.assertRaisesRegex(ValueError, "^origin must be one such as https:", msg=origin):
+                AsgiMiddleware(application, verifier, origin)
         verifier.close()
 
     async def test_the_raw_path_counts(self) -> None:
