@@ -166,7 +166,10 @@ public final class SessionVerifier {
     var request = HttpRequest.newBuilder(URI.create(adminUrl + "/.well-known/jwks.json")).timeout(Duration.ofSeconds(5));
     var response = http.send(request.build(), BodyHandlers.ofString());
     if (response.statusCode() != 200) throw new IllegalStateException("the key set responds " + response.statusCode());
-    keys = JWKSet.parse(response.body());
+    JWKSet found = JWKSet.parse(response.body());
+    // A set without a key is a mistake of whoever serves it. The keys from before stay in use.
+    if (found.getKeys().stream().noneMatch(ECKey.class::isInstance)) throw new IllegalStateException("the key set has no key for ES256");
+    keys = found;
     keysReadAt = startedAt;
   }
 

@@ -7,6 +7,8 @@
 import { strict as assert } from "node:assert";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, request as httpRequest } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -303,7 +305,31 @@ public final class Program {
 `;
 }
 
+/** Starts a proxy in front of the admin API, whose key set can be replaced by one without keys. */
+async function startKeyProxy() {
+  const state = { isEmpty: false, emptySets: 0 };
+  const server = createServer((request, response) => {
+    if (state.isEmpty && request.url === "/.well-known/jwks.json") {
+      state.emptySets++;
+      response.end('{"keys":[]}');
+      return;
+    }
+    const { method, headers } = request;
+    const upstream = httpRequest(`${service.admin}${request.url}`, { method, headers }, (reply) => {
+      response.writeHead(reply.statusCode ?? 502, reply.headers);
+      response.flushHeaders();
+      reply.pipe(response);
+    });
+    upstream.on("error", () => response.destroy());
+    response.on("close", () => upstream.destroy());
+    request.pipe(upstream);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, state, server };
+}
+
 async function tryJava(): Promise<void> {
+  const { url, state, server } = await startKeyProxy();
   const run = (program: string, ...args: string[]) =>
     execFileSync(program, args, { cwd: directory, stdio: ["ignore", "inherit", "inherit"] });
   run("mvn", "-q", "dependency:copy", `-Dartifact=${NIMBUS}`, `-DoutputDirectory=${directory}`);
@@ -311,7 +337,7 @@ async function tryJava(): Promise<void> {
   run("javac", "-cp", "*", "-d", "classes", join(ROOT, "examples/java/SessionVerifier.java"), "Program.java");
   const child = spawn("java", ["-cp", `classes:${directory}/*`, "Program"], {
     cwd: directory,
-    env: { ...process.env, ...env },
+    env: { ...process.env, ...env, ADMIN_URL: url },
     stdio: ["pipe", "pipe", "inherit"],
   });
   children.push(child);
@@ -326,10 +352,16 @@ async function tryJava(): Promise<void> {
   const { accessToken, refreshToken } = await signIn({});
   await expectVerdict(accessToken, "null");
   await expectVerdict(`${accessToken.slice(0, -8)}AAAAAAAA`, "forged");
+  state.isEmpty = true;
+  // The second read begins once the first one has been judged.
+  await until(() => assert.ok(state.emptySets >= 2), LIMIT_MS);
+  await expectVerdict(accessToken, "null");
   const logout = { method: "POST", headers: { cookie: `refresh_token=${refreshToken}` } };
   assert.equal((await fetch(`${service.public}/v1/auth/logout`, logout)).status, 200);
   await expectVerdict(accessToken, "revoked");
-  console.log("Java: accepted a token, refused a forged one, and saw a logout");
+  server.close();
+  server.closeAllConnections();
+  console.log("Java: accepted a token, refused a forged one, kept its keys, and saw a logout");
 }
 
 try {
