@@ -187,7 +187,21 @@ async function proveExample({ service, spring }: World): Promise<void> {
   console.log("examples/spring: accepts tokens until the logout token arrives");
 }
 
+/** Without the keys, the example cannot tell whether a logout token is good: the sender has to repeat it. */
+async function proveOutage({ service, spring }: World): Promise<void> {
+  const { accessToken } = await callOf(service)("SessionAdminService/CreateSession", { subject: "alice" });
+  const send = async (token: string) => {
+    const body = new URLSearchParams({ logout_token: token });
+    return (await fetch(`${spring.url}/session-ended`, { method: "POST", body })).status;
+  };
+  assert.deepEqual([await send(accessToken), await send("bad")], [503, 400], "a key set that cannot be read");
+  console.log("examples/spring: asks for the logout token again while the keys cannot be read");
+}
+
 for (const cwd of [HERE, EXAMPLE]) execFileSync("mvn", ["-q", "-B", "package"], { cwd, stdio: "inherit" });
 for (const alg of ["ES256", "RS256"]) await withApplication(alg, startReceiver, (world) => prove(alg, world));
 const startExample = ({ publicUrl }: Urls) => startSpring(join(EXAMPLE, "target/orders.jar"), { issuer: publicUrl });
 await withApplication("ES256", startExample, proveExample);
+const startWithoutKeys = ({ publicUrl }: Urls) =>
+  startSpring(join(EXAMPLE, "target/orders.jar"), { issuer: publicUrl, keys: `${publicUrl}/nothing` });
+await withApplication("ES256", startWithoutKeys, proveOutage);

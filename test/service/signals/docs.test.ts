@@ -17,22 +17,34 @@ const { WEBHOOK, BACKCHANNEL, SSF_PUSH } = SubscriptionKind;
 const ISSUER = "https://auth.example";
 
 type Receive = (body: string, headers: IncomingHttpHeaders) => unknown;
+type Receiver = { readonly receive: Receive; readonly accepted: number; readonly failed?: (error: unknown) => number };
+
+const PAGE = readFileSync("docs/tasks/signals.md", "utf8");
+/** The codes of errors for which the receivers of tokens respond with 400, as the page names them. */
+const REFUSED = [...PAGE.matchAll(/`(ERR_[A-Z]+_)…`/g)].map(([, prefix = ""]) => prefix);
+
+/** Returns the status with which a receiver of tokens responds if it throws. */
+function statusOf(error: unknown): number {
+  const { code = "" } = error as { readonly code?: string };
+  return REFUSED.length === 0 || REFUSED.some((prefix) => code.startsWith(prefix)) ? 400 : 503;
+}
 
 /** Loads the receiver in the code block below a heading. It imports packages from test/receivers. */
 async function receiverOf(heading: string): Promise<Receive> {
-  const page = readFileSync("docs/tasks/signals.md", "utf8");
-  const [, section = ""] = page.split(`### ${heading}\n`);
+  const [, section = ""] = PAGE.split(`### ${heading}\n`);
   const [, code = ""] = /^```js\n(.*?)^```/ms.exec(section) ?? [];
   const resolved = code.replace(
     /from "([^"]+)"/,
     (_, name) => `from "${pathToFileURL(requireReceiver.resolve(name))}"`,
   );
-  const module = await import(`data:text/javascript,${encodeURIComponent(resolved)}`);
+  // A module is loaded once for each text, and reads its settings then.
+  const text = `${resolved}\n// ${process.env.AUTH_URL}`;
+  const module = await import(`data:text/javascript,${encodeURIComponent(text)}`);
   return Object.values<Receive>(module)[0] as Receive;
 }
 
 /** Serves several receivers on one port, each under its path and with the status that it returns for an accepted signal. */
-async function serve(receivers: ReadonlyMap<string, { readonly receive: Receive; readonly accepted: number }>) {
+async function serve(receivers: ReadonlyMap<string, Receiver>) {
   const server = createServer(async (request, response) => {
     const receiver = receivers.get(request.url ?? "");
     const body = await text(request);
@@ -40,7 +52,7 @@ async function serve(receivers: ReadonlyMap<string, { readonly receive: Receive;
       .then((given) => receiver?.receive(given, request.headers))
       .then(
         () => receiver?.accepted ?? 404,
-        () => 400,
+        (error: unknown) => receiver?.failed?.(error) ?? 400,
       );
     response.writeHead(status).end();
   });
@@ -59,7 +71,7 @@ test("each receives the end of a session, and refuses what is not for it", async
   const env = { AUTH_URL: service.publicUrl, ISSUER, CLIENT_ID: "app", EVENTS_AUDIENCE: "https://app.example" };
   const authorization = "Bearer of-the-transmitter";
   for (const [name, value] of Object.entries({ ...env, EVENTS_AUTHORIZATION: authorization })) vi.stubEnv(name, value);
-  const receivers = new Map<string, { readonly receive: Receive; readonly accepted: number }>();
+  const receivers = new Map<string, Receiver>();
   const server = await serve(receivers);
   const admin = openAdmin(service);
   const credential = bearer(service.adminToken);
@@ -69,8 +81,9 @@ test("each receives the end of a session, and refuses what is not for it", async
   const webhook = await subscribe("/webhook", { kind: WEBHOOK });
   vi.stubEnv("WEBHOOK_SECRET", webhook.generatedSecret);
   receivers.set("/webhook", { receive: await receiverOf("Webhooks"), accepted: 204 });
-  receivers.set("/logout", { receive: await receiverOf("Back-channel logout"), accepted: 200 });
-  receivers.set("/events", { receive: await receiverOf("Security event tokens by push"), accepted: 202 });
+  const failed = statusOf;
+  receivers.set("/logout", { receive: await receiverOf("Back-channel logout"), accepted: 200, failed });
+  receivers.set("/events", { receive: await receiverOf("Security event tokens by push"), accepted: 202, failed });
   await subscribe("/logout", { kind: BACKCHANNEL, audience: ["app"] });
   await subscribe("/events", { kind: SSF_PUSH, audience: ["https://app.example"], secret: authorization });
   const others = [
@@ -92,4 +105,25 @@ test("each receives the end of a session, and refuses what is not for it", async
   vi.unstubAllEnvs();
   server.stop();
   await service.stop();
+});
+
+test.each([
+  ["Back-channel logout", (token: string) => `logout_token=${token}`],
+  ["Security event tokens by push", (token: string) => token],
+])("%s: a signal is sent again if the key set cannot be read", async (heading, bodyOf) => {
+  const keys = createServer((_, response) => response.writeHead(500).end());
+  await new Promise<void>((resolve) => keys.listen(0, "127.0.0.1", resolve));
+  vi.stubEnv("AUTH_URL", `http://127.0.0.1:${(keys.address() as AddressInfo).port}`);
+  vi.stubEnv("EVENTS_AUTHORIZATION", "Bearer of-the-transmitter");
+  const receive = await receiverOf(heading);
+  const judge = (token: string) =>
+    Promise.resolve()
+      .then(() => receive(bodyOf(token), { authorization: "Bearer of-the-transmitter" }))
+      .then(() => 200, statusOf);
+  const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url");
+  const token = `${encode({ alg: "ES256", kid: "k" })}.${encode({})}.AAAA`;
+  expect(await judge(token)).toBe(503);
+  await new Promise((resolve) => keys.close(resolve));
+  expect([await judge(token), await judge("no token")]).toEqual([503, 400]);
+  vi.unstubAllEnvs();
 });

@@ -3,8 +3,10 @@ package orders;
 import java.util.List;
 import java.util.Map;
 import org.springframework.beans.factory.annotation.Value;
+import org.springframework.http.HttpStatus;
 import org.springframework.http.ResponseEntity;
 import org.springframework.security.oauth2.core.DelegatingOAuth2TokenValidator;
+import org.springframework.security.oauth2.jwt.BadJwtException;
 import org.springframework.security.oauth2.jwt.Jwt;
 import org.springframework.security.oauth2.jwt.JwtClaimValidator;
 import org.springframework.security.oauth2.jwt.JwtException;
@@ -47,8 +49,11 @@ class LogoutReceiver {
       Jwt logout = decoder.decode(token);
       ended.add(logout.getClaimAsString("sid"));
       return ResponseEntity.ok().build();
-    } catch (JwtException refused) {
+    } catch (BadJwtException refused) {
       return ResponseEntity.badRequest().build();
+    } catch (JwtException unread) {
+      // The keys cannot be read now. The service sends the token again.
+      return ResponseEntity.status(HttpStatus.SERVICE_UNAVAILABLE).build();
     }
   }
 }
