@@ -75,7 +75,7 @@ export class Call implements HandlerContext {
   constructor(method: DescMethod, exchange: Exchange<unknown>, options: CallOptions) {
     const { timeoutMs } = options;
     // Clients of gRPC send microseconds. Handlers get whole milliseconds, as in connect-node.
-    const deadline = timeoutMs === undefined ? undefined : Math.trunc(Date.now() + timeoutMs);
+    const deadline = timeoutMs === undefined ? undefined : Math.trunc(monotonicMs() + timeoutMs);
     this.service = method.parent;
     this.method = method;
     this.protocolName = options.protocolName ?? "http";
@@ -83,7 +83,7 @@ export class Call implements HandlerContext {
     this.url = exchange.url;
     this.requestHeader = exchange.headers;
     this.values = options.contextValues ?? createContextValues();
-    this.timeoutMs = deadline === undefined ? noTimeout : () => deadline - Date.now();
+    this.timeoutMs = deadline === undefined ? noTimeout : () => deadline - monotonicMs();
     this.lastValues = this.values;
     this.#exchange = exchange;
     this.#shutdown = options.shutdownSignal;
@@ -127,7 +127,7 @@ export class Call implements HandlerContext {
 
   #followDeadline(abort: (reason: unknown) => void): () => void {
     if (this.#deadline === undefined) return nothing;
-    const left = this.#deadline - Date.now();
+    const left = this.#deadline - monotonicMs();
     const onDeadline = () => abort(timedOut());
     if (left <= 0) {
       onDeadline();
@@ -146,6 +146,9 @@ function followSignal(signal: AbortSignal | undefined, abort: (reason: unknown) 
   else signal.addEventListener("abort", onAbort);
   return () => signal.removeEventListener("abort", onAbort);
 }
+
+/** Returns the time in whole milliseconds, by a clock that nobody sets: the timeout is the time that remains. */
+const monotonicMs = () => Math.trunc(performance.now());
 
 const nothing = () => {};
 const noTimeout = () => undefined;
