@@ -34,9 +34,9 @@ export function createFileStore(link: string): TokenStore {
     async prepare(tokens) {
       await viaTemporary(await fileOf(link), textOf(tokens), {}, async () => {});
     },
-    async clear() {
+    async clear(ended) {
       const path = await fileOf(link);
-      await rm(path, { force: true });
+      if (ended === undefined || (await load(path))?.refreshToken === ended) await rm(path, { force: true });
       await removeLeftovers(path);
     },
   };

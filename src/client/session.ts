@@ -5,7 +5,7 @@ import { createEndpoints } from "./endpoints.ts";
 import { generateProofKey, importProofKey, type ProofKey } from "./proof-key.ts";
 import { createProofs } from "./proofs.ts";
 import type { StoredTokens, TokenStore } from "./token-store.ts";
-import { freshToken, loadTokens, refreshTokens } from "./tokens.ts";
+import { clearIfEnded, freshToken, loadTokens, refreshTokens } from "./tokens.ts";
 
 export type TokenSessionOptions = {
   /** The URL of the service. */
@@ -99,7 +99,8 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
         const stored = await store.load();
         if (stored === undefined) return;
         await endpoints.revoke(stored.refreshToken, await keyOf(stored));
-        await store.clear();
+        await store.clear(stored.refreshToken);
+        await clearIfEnded(deps, stored.refreshToken);
       }),
   };
 }

@@ -30,6 +30,9 @@ export interface TokenStore {
    * it first: if the next refresh token could not be stored, the session would be lost.
    */
   prepare?(tokens: StoredTokens): Promise<void>;
-  /** Deletes the stored tokens. */
-  clear(): Promise<void>;
+  /**
+   * Deletes the stored tokens.
+   * @param ended the refresh token that must still be stored, as for `save`. A store that ignores it may delete the tokens of a new login
+   */
+  clear(ended?: string): Promise<void>;
 }

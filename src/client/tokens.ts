@@ -79,6 +79,19 @@ async function presentTokens(deps: Deps, refused: string | undefined): Promise<s
   throw new SessionUnavailable("other processes keep replacing the tokens");
 }
 
+/** Deletes tokens that another process got by a refresh while the session ended, but not those of a login. @throws SessionUnavailable */
+export async function clearIfEnded(deps: Deps & { readonly store: TokenStore }, ended: string): Promise<void> {
+  const stored = await deps.store.load();
+  if (stored?.access === undefined || stored.refreshToken === ended) return;
+  try {
+    // Only the service can tell them apart.
+    await refreshTokens(deps, stored.access.token);
+  } catch (error) {
+    if (!(error instanceof SessionEnded)) throw error;
+    await deps.store.clear(stored.refreshToken);
+  }
+}
+
 /** Stores new tokens. If another process has stored tokens in the meantime, these are at least as new and are kept. */
 async function keep({ store, now }: Deps, presented: string, granted: Granted): Promise<string> {
   const { accessToken: token, refreshToken, lifeMs } = granted;

@@ -46,7 +46,7 @@ test.each(["save", "clear"] as const)(
     ];
     leave(`session.json.${old}.tmp`, 61_000);
     for (const name of kept) leave(name, name.includes(young) ? 30_000 : 3_600_000);
-    await createFileStore(path)[change]({ refreshToken: "a" });
+    await (change === "save" ? createFileStore(path).save({ refreshToken: "a" }) : createFileStore(path).clear());
     expect(readdirSync(directory).sort()).toEqual([...kept, ...(change === "save" ? ["session.json"] : [])].sort());
   },
 );
@@ -61,7 +61,7 @@ test.each(["save", "clear"] as const)(
     writeFileSync(clock, "3600000");
     const store = pathToFileURL(join(import.meta.dirname, "../../src/client/file-store.ts")).href;
     const script = `const { createFileStore } = await import(${JSON.stringify(store)});
-    await createFileStore(${JSON.stringify(path)}).${change}({ refreshToken: "a" });
+    await createFileStore(${JSON.stringify(path)}).${change}(${change === "save" ? '{ refreshToken: "a" }' : ""});
     console.log(Date.now());`;
     const args = ["--import", join(support, "moved-clock-preload.ts"), "--input-type=module", "--eval", script];
     const { stdout } = await run(process.execPath, args, { env: { MOVED_CLOCK: clock } });
@@ -103,6 +103,48 @@ test("what was replaced or removed meanwhile is left as it is", async () => {
   await store.save({ refreshToken: "b" }, "a");
   expect(await store.load()).toEqual({ refreshToken: "b" });
   expect(readdirSync(directory)).toEqual(["session.json"]);
+  await store.clear("a");
+  expect(await store.load()).toEqual({ refreshToken: "b" });
+  await store.clear("b");
+  expect(readdirSync(directory)).toEqual([]);
+  await store.clear("b");
+});
+
+const ACCESS = {
+  token: "t",
+  obtainedAtMs: 0,
+  refreshAtMs: Number.MAX_SAFE_INTEGER,
+  expiresAtMs: Number.MAX_SAFE_INTEGER,
+};
+
+test.each([
+  ["has signed in", { refreshToken: "new login" }, "none", { refreshToken: "new login" }],
+  ["has signed in and refreshed", { refreshToken: "b", access: ACCESS }, "granted", { refreshToken: "c" }],
+  ["has refreshed the same session", { refreshToken: "b", access: ACCESS }, "refused", undefined],
+  ["has signed out", undefined, "none", undefined],
+] as const)("another process %s while the session ends", async (_, other, reply, after) => {
+  const file = createFileStore(path);
+  await file.save({ refreshToken: "a" });
+  const requests: (string | null)[][] = [];
+  const session = createTokenSession({
+    service: "https://auth.example",
+    clientId: "cli",
+    store: file,
+    async fetch(_url, init) {
+      const form = init?.body as URLSearchParams;
+      requests.push([form.get("token"), form.get("refresh_token")]);
+      if (form.has("refresh_token"))
+        return reply === "granted"
+          ? Response.json({ access_token: "u", refresh_token: "c", expires_in: 60 })
+          : Response.json({ error: "invalid_grant" }, { status: 400 });
+      await (other === undefined ? file.clear() : file.save(other));
+      return Response.json({});
+    },
+  });
+  await session.end();
+  expect(requests).toEqual([["a", null], ...(reply === "none" ? [] : [[null, "b"]])]);
+  const left = await file.load();
+  expect(left && { refreshToken: left.refreshToken }).toEqual(after);
 });
 
 test.each([
