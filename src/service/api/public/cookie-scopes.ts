@@ -29,14 +29,33 @@ export function expiry(settings: CookieSettings, scope = scopeOf(settings)): str
   return `${settings.name}=; ${cookieAttributes(settings, scope)}; Max-Age=0`;
 }
 
-/** Returns the `Set-Cookie` values that remove a cookie from these scopes, except from its current one. */
-export function expireIn(scopes: readonly CookieScope[], settings: CookieSettings): readonly string[] {
+/**
+ * Returns the `Set-Cookie` values that remove from a scope a cookie that is not in use there. While cookies are partitioned, a browser may
+ * still have one from before: that is another cookie, and is removed without the attribute.
+ */
+export function expireOld(settings: CookieSettings, scope: CookieScope): readonly string[] {
+  const forms = settings.partitioned ? [settings, { ...settings, partitioned: false }] : [settings];
+  return forms.map((form) => expiry(form, scope));
+}
+
+/**
+ * Returns the `Set-Cookie` values that remove a cookie from these scopes, except from its current one: there, browsers that do not
+ * partition cookies would lose the one in use.
+ * @param hasBoth whether a scope may have cookies from before they were partitioned
+ */
+export function expireIn(
+  scopes: readonly CookieScope[],
+  settings: CookieSettings,
+  hasBoth: (scope: CookieScope) => boolean = () => true,
+): readonly string[] {
   // A cookie with the prefix __Host- has only one possible scope.
   if (isHostOnly(settings.name)) return [];
   const own = keyOf(scopeOf(settings));
   const others = new Map(scopes.map((scope) => [keyOf(scope), scope]));
   others.delete(own);
-  return [...others.values()].map((scope) => expiry(settings, scope));
+  return [...others.values()].flatMap((scope) =>
+    hasBoth(scope) ? expireOld(settings, scope) : [expiry(settings, scope)],
+  );
 }
 
 /** Returns a text that identifies a scope. The leading dot of a domain has no meaning (RFC 6265bis section 5.6.3). */

@@ -1,7 +1,7 @@
 /** Reads, sets and clears the refresh token cookie (RFC 6265bis), and with it the hint cookie and the access token cookie. */
 
 import { cookieValues } from "../../../platform/net/cookie-values.ts";
-import { type CookieSettings, plainName } from "../../config/cookie.ts";
+import { type CookieScope, type CookieSettings, cookiePath, plainName } from "../../config/cookie.ts";
 import type { AccessToken } from "../../session/ports.ts";
 import type { PresentedCookie } from "../../session/rotation/presented-cookie.ts";
 import { cookieAttributes, expireIn, expiry, scopesOfHost } from "./cookie-scopes.ts";
@@ -55,9 +55,9 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   ];
   const companionNames = [hintName, accessName].filter((one) => one !== undefined);
   const hasMore = companionNames.length > 0 || previousScopes.length > 0;
-  const elsewhere = (scopes: CookieSettings["previousScopes"]) => [
-    ...expireIn(scopes, settings),
-    ...(migrating() ? expireIn(scopes, plain) : []),
+  const elsewhere = (scopes: CookieSettings["previousScopes"], hasBoth?: (scope: CookieScope) => boolean) => [
+    ...expireIn(scopes, settings, hasBoth),
+    ...(migrating() ? expireIn(scopes, plain, hasBoth) : []),
     ...companionNames.flatMap((companion) =>
       expireIn(
         scopes.map(({ domain }) => ({ domain, path: "/" })),
@@ -88,6 +88,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
       if (migrating()) cleared.push(expiry(plain));
       return [...cleared, ...companions("", 0, "", 0), ...previous()];
     },
-    expireElsewhere: (host) => elsewhere(scopesOfHost(host)),
+    // Cookies from before they were partitioned are removed from the current path alone, or proxies would refuse so many headers.
+    expireElsewhere: (host) => elsewhere(scopesOfHost(host), ({ path }) => path === cookiePath(settings)),
   };
 }

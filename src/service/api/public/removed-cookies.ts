@@ -2,7 +2,7 @@
 import type { CookieSettings } from "../../config/cookie.ts";
 import type { RefreshTokens } from "../../session/ports.ts";
 import type { RefreshCookie } from "./cookie.ts";
-import { expiry, scopesOfHost } from "./cookie-scopes.ts";
+import { expireOld, scopesOfHost } from "./cookie-scopes.ts";
 import type { DeviceCookie } from "./device-cookie.ts";
 import { findOldCookies } from "./old-cookies.ts";
 
@@ -54,5 +54,5 @@ export function oldCookiesAfterLogout(
   const url = URL.parse(origin ?? "");
   if (old === undefined || url === null) return [];
   const scopes = scopesOfHost(url.hostname).filter(({ path }) => path === "/");
-  return old.names.flatMap((name) => scopes.map((scope) => expiry({ ...settings, name }, scope)));
+  return old.names.flatMap((name) => scopes.flatMap((scope) => expireOld({ ...settings, name }, scope)));
 }

@@ -168,6 +168,32 @@ describe("other scopes of the same name", () => {
     ]);
   });
 
+  describe("while cookies are partitioned", () => {
+    const partitioned = { sameSite: "None", partitioned: true } as const;
+    const both = (name: string, where: string) =>
+      ["; Partitioned", ""].map((form) => `${name}=; ${where}; HttpOnly; Secure; SameSite=None${form}; Max-Age=0`);
+
+    test("those from before go too, but not the one in use", () => {
+      const cookie = cookieOf({ ...partitioned, accessName: "at", previousScopes: [DOMAIN, HOST] });
+      const expired = [
+        ...both("refresh_token", "Path=/; Domain=example.com"),
+        ...both("at", "Path=/; Domain=example.com"),
+      ];
+      expect(cookie.set("T", 60, "S", ACCESS).slice(2)).toEqual(expired);
+      expect(cookie.clear().slice(2)).toEqual(expired);
+    });
+
+    test("of a host, those from before go from the path in use", () => {
+      const before = cookieOf(partitioned)
+        .expireElsewhere("auth.example.com")
+        .filter((line) => !line.includes("Partitioned"));
+      expect(before).toEqual(
+        ["auth.example.com", "example.com"].map((at) => both("refresh_token", `Path=/v1/auth; Domain=${at}`)[1]),
+      );
+      expect(cookieOf(partitioned).expireElsewhere("a.b.c.d.e.f.example.com")).toHaveLength(14);
+    });
+  });
+
   test("a __Host- name has no other scope", () => {
     expect(cookieOf({ name: "__Host-rt", previousScopes: [DOMAIN] }).set("T", 60, "S", ACCESS)).toHaveLength(1);
     expect(cookieOf({ name: "__Host-rt" }).expireElsewhere("auth.example.com")).toEqual([]);
