@@ -79,7 +79,10 @@ async function presentTokens(deps: Deps, refused: string | undefined): Promise<s
   throw new SessionUnavailable("other processes keep replacing the tokens");
 }
 
-/** Deletes tokens that another process got by a refresh while the session ended, but not those of a login. @throws SessionUnavailable */
+/**
+ * Deletes tokens that another process got by a refresh while the session ended, but not those of a login. If the service does not respond,
+ * they stay: the next request shows whose they are.
+ */
 export async function clearIfEnded(deps: Deps & { readonly store: TokenStore }, ended: string): Promise<void> {
   const stored = await deps.store.load();
   if (stored?.access === undefined || stored.refreshToken === ended) return;
@@ -87,8 +90,8 @@ export async function clearIfEnded(deps: Deps & { readonly store: TokenStore }, 
     // Only the service can tell them apart.
     await refreshTokens(deps, stored.access.token);
   } catch (error) {
-    if (!(error instanceof SessionEnded)) throw error;
-    await deps.store.clear(stored.refreshToken);
+    if (error instanceof SessionEnded) await deps.store.clear(stored.refreshToken);
+    else if (!(error instanceof SessionUnavailable)) throw error;
   }
 }
 

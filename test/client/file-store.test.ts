@@ -121,6 +121,12 @@ test.each([
   ["has signed in", { refreshToken: "new login" }, "none", { refreshToken: "new login" }],
   ["has signed in and refreshed", { refreshToken: "b", access: ACCESS }, "granted", { refreshToken: "c" }],
   ["has refreshed the same session", { refreshToken: "b", access: ACCESS }, "refused", undefined],
+  [
+    "may have done either, and the service is away,",
+    { refreshToken: "b", access: ACCESS },
+    "outage",
+    { refreshToken: "b" },
+  ],
   ["has signed out", undefined, "none", undefined],
 ] as const)("another process %s while the session ends", async (_, other, reply, after) => {
   const file = createFileStore(path);
@@ -133,6 +139,7 @@ test.each([
     async fetch(_url, init) {
       const form = init?.body as URLSearchParams;
       requests.push([form.get("token"), form.get("refresh_token")]);
+      if (form.has("refresh_token") && reply === "outage") throw new TypeError("fetch failed");
       if (form.has("refresh_token"))
         return reply === "granted"
           ? Response.json({ access_token: "u", refresh_token: "c", expires_in: 60 })

@@ -62,6 +62,8 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
       expireIn(
         scopes.map(({ domain }) => ({ domain, path: "/" })),
         { ...settings, name: companion, path: "/" },
+        // They are short-lived or say little, and many scopes would make the response larger than proxies allow.
+        hasBoth && (() => false),
       ),
     ),
   ];

@@ -1,6 +1,6 @@
 import { attempt } from "../attempts.ts";
 import { type Audit, namesOf, type Requester } from "../audit.ts";
-import { endIfOver } from "../endings/upstream.ts";
+import { endIfOver, isOver } from "../endings/upstream.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { NewSession, Session, SessionId } from "../model.ts";
@@ -65,9 +65,12 @@ export async function create(
   const sid = deps.random.sessionId(wanted.subject);
   const nonce = deps.random.nonce();
   const cap = actor === undefined ? deps.maxSessionsPerSubject : MAX_ACTOR_SESSIONS;
-  const result = await withinLimit(deps, wanted, requester, () =>
-    deps.store.create({ ...wanted, sid }, nonce, { cap, limit, replaces, origin: originOf(requester) }),
-  );
+  const result = await withinLimit(deps, wanted, requester, async () => {
+    // No session is replaced for a login that is over. An outage shows here, before anything has ended.
+    const replacing = (await isOver(deps, wanted.upstream)) ? undefined : replaces;
+    const options = { cap, limit, replaces: replacing, origin: originOf(requester) };
+    return deps.store.create({ ...wanted, sid }, nonce, options);
+  });
   if (!result.ok) {
     if (result.reason === "rate_limited") return result;
     if (result.reason === "ended") throw new TypeError("a session without a claim has ended before its creation");

@@ -23,12 +23,19 @@ type Deps = {
  * a repeated call.
  */
 const AT_ONCE = 16;
+/**
+ * For how long the end of a provider's session is noted at most, in ms. Completing a login takes no longer, and after the next sign-in the
+ * provider may have a session of the same name.
+ */
+const NOTED_MS = 15_000;
 
 /** @returns how many sessions have ended @throws StoreUnavailable if some may still be live. The call can be repeated */
 export async function endUpstream(deps: Deps, ended: EndedLogin, requester: Requester): Promise<number> {
   const { issuer, sessionId: endedSession, leftMs } = ended;
   // The session may be about to be created. So its end is noted before it is looked for: it is found, or its creation finds the note.
-  if (endedSession !== undefined && leftMs > 0) await deps.store.note({ issuer, endedSession }, leftMs);
+  if (endedSession !== undefined && leftMs > 0) {
+    await deps.store.note({ issuer, endedSession }, Math.min(leftMs, NOTED_MS));
+  }
   const found = await Promise.all(loginsOf(ended).map((login) => deps.store.sessionsOf(login)));
   const left = new Set(found.flat()).values();
   let count = 0;
@@ -64,9 +71,13 @@ type CreatedDeps = EndDeps & { readonly store: Pick<SessionStore, "isNoted"> };
 
 /** Ends a session that was just created, if the provider has ended its login in the meantime. */
 export async function endIfOver(deps: CreatedDeps, { sid, upstream }: Session, requester: Requester): Promise<void> {
-  const { issuer = "", sessionId: endedSession } = upstream ?? {};
-  if (endedSession === undefined || !(await deps.store.isNoted({ issuer, endedSession }))) return;
-  await endLogin(deps, sid, requester);
+  if (await isOver(deps, upstream)) await endLogin(deps, sid, requester);
+}
+
+/** Returns whether a provider has just ended a login. */
+export async function isOver({ store }: Pick<CreatedDeps, "store">, login: Upstream | undefined): Promise<boolean> {
+  if (login?.sessionId === undefined) return false;
+  return store.isNoted({ issuer: login.issuer, endedSession: login.sessionId });
 }
 
 /** Returns whether a session's login is among those that have ended. A member that one of the two lacks makes no difference. */

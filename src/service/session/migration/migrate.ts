@@ -16,6 +16,7 @@ import {
 } from "../admin/create.ts";
 import type { SessionLimit } from "../admin/limit.ts";
 import type { Requester } from "../audit.ts";
+import { endIfOver } from "../endings/upstream.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { NewSession, SessionId } from "../model.ts";
@@ -32,7 +33,7 @@ const MIGRATION = "migration";
 
 export type MigrateDeps = CreateLimit &
   TokenMakers & {
-    readonly store: Pick<SessionStore, "create" | "now">;
+    readonly store: Pick<SessionStore, "create" | "now" | "isNoted" | "end">;
     readonly random: Pick<Random, "nonce">;
     /** Returns the session id, in the partition of the subject, that always follows from a text. */
     readonly sessionIdOf: (subject: string, text: string) => SessionId;
@@ -94,6 +95,7 @@ export async function migrate(
   for (const old of result.evicted) {
     audit({ event: "session_ended", ...old, subject, reason: "session_limit" }, requester);
   }
+  await endIfOver(deps, session, requester);
   return { ...withFirstTokens(deps, session, rotation.childNonce, now), isNew };
 }
 

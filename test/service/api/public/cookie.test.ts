@@ -191,6 +191,11 @@ describe("other scopes of the same name", () => {
         ["auth.example.com", "example.com"].map((at) => both("refresh_token", `Path=/v1/auth; Domain=${at}`)[1]),
       );
       expect(cookieOf(partitioned).expireElsewhere("a.b.c.d.e.f.example.com")).toHaveLength(14);
+      // The cookies beside it have one form, so that the response does not become larger than proxies allow.
+      const beside = cookieOf({ ...partitioned, accessName: "at" }).expireElsewhere("auth.example.com");
+      expect(beside.filter((line) => line.startsWith("at="))).toEqual(
+        ["auth.example.com", "example.com"].map((at) => both("at", `Path=/; Domain=${at}`)[0]),
+      );
     });
   });
 

@@ -6,6 +6,7 @@ import type { NewSession, ProviderNote, Session, Upstream } from "../../../../sr
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
 import { createdOf, FRESH_NONCE, findOf, NOW, REQUESTER, SID, sessionOf } from "../../../support/session/scripted.ts";
+import { newSession } from "../../../support/store/sessions.ts";
 
 const ISSUER = "https://login.example";
 const LOGIN: Upstream = { issuer: ISSUER, sessionId: "one", subject: "u" };
@@ -133,6 +134,38 @@ test("the session of another login of the user stays, in whichever order the ste
   for (const order of ORDERS) {
     const { isLive } = await race(order, { ...LOGIN, sessionId: "two" }, { issuer: ISSUER, sessionId: "one" });
     expect([order, isLive]).toEqual([order, true]);
+  }
+});
+
+test("a login that was over before its session is created replaces nothing", async () => {
+  const { store } = storeOfOne();
+  await store.note({ issuer: ISSUER, endedSession: "one" }, LEFT_MS);
+  const replaced: unknown[] = [];
+  const counting: Verbs = {
+    ...store,
+    create: (session, nonce, options) => {
+      replaced.push(options.replaces);
+      return store.create(session, nonce, options);
+    },
+  };
+  for (const sessionId of ["one", "two"]) {
+    const { sid, ...wanted } = newSession("alice", { upstream: { issuer: ISSUER, sessionId } });
+    await create({ ...MAKERS, store: counting }, wanted, REQUESTER, { replaces: sid });
+  }
+  expect(replaced).toEqual([undefined, expect.any(String)]);
+});
+
+test("the end of a login is noted for a quarter of a minute at most, as its name may come again", async () => {
+  for (const [leftMs, expected] of [
+    [60_000, 15_000],
+    [9_000, 9_000],
+  ] as const) {
+    const { store } = storeOfOne();
+    const lives: number[] = [];
+    const noting = { ...store, note: async (_: ProviderNote, lifeMs: number) => void lives.push(lifeMs) };
+    const ended = { issuer: ISSUER, sessionId: "one", createdUntil: wallMs(NOW + leftMs), leftMs };
+    await endUpstream({ store: noting, audit }, ended, REQUESTER);
+    expect(lives).toEqual([expected]);
   }
 });
 

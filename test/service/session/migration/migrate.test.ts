@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionLimit } from "../../../../src/service/session/admin/limit.ts";
 import { type AuditEvent, type Requester, UNKNOWN_REQUESTER } from "../../../../src/service/session/audit.ts";
 import { type Migrated, migrate } from "../../../../src/service/session/migration/migrate.ts";
+import type { Upstream } from "../../../../src/service/session/model.ts";
 import type { RefreshToken } from "../../../../src/service/session/ports.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../../src/service/signals/ports.ts";
@@ -21,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => backend.stop());
 
-function world(user = subject(), maxSessionsPerSubject = 100, limit?: SessionLimit) {
+function world(user = subject(), maxSessionsPerSubject = 100, limit?: SessionLimit, upstream?: Upstream) {
   const events: AuditEvent[] = [];
   const requesters = new Set<Requester>();
   const createLimit = limitOf();
@@ -39,7 +40,10 @@ function world(user = subject(), maxSessionsPerSubject = 100, limit?: SessionLim
     createLimit,
     reuseIntervalMs: R,
   };
-  const { sid, ...wanted } = newSession(user, { absoluteLifetimeMs: 500 * DAY, idleTimeoutMs: 500 * DAY });
+  const { sid, ...wanted } = newSession(user, {
+    ...{ absoluteLifetimeMs: 500 * DAY, idleTimeoutMs: 500 * DAY },
+    ...(upstream && { upstream }),
+  });
   const ask = (id = "old", from: Requester = UNKNOWN_REQUESTER) =>
     migrate(deps, { wanted, limit, id, cookieName: "c" }, from);
   return { user, events, requesters, ask, createLimit };
@@ -59,6 +63,15 @@ test("the same old session leads to the same session and token until that token 
   expect(events.map(({ event }) => event)).toEqual(["session_created"]);
   const { sid, ...token } = tokenOf(first);
   expect(await store.rotate(sid, token, nonce())).toMatchObject({ ok: true, outcome: "rotate" });
+});
+
+test("a session whose login the provider has just ended ends at once", async () => {
+  const upstream = { issuer: "https://login.example", sessionId: subject() };
+  await store.note({ issuer: upstream.issuer, endedSession: upstream.sessionId }, R);
+  const { ask, events } = world(subject(), 100, undefined, upstream);
+  const { sid } = tokenOf(await ask());
+  expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
+  expect(events.map(({ event }) => event)).toEqual(["session_created", "session_ended"]);
 });
 
 test("after the first use a request is to try again for the reuse interval, and then the old session is over", async () => {

@@ -123,6 +123,10 @@ describe("a Redis that refuses", () => {
     await expect(store.rotate(sid, first, nonce())).rejects.toThrow(StoreUnavailable);
     expect(await store.end(sid, "logout")).toEqual(ENDED);
     expect(await store.find(sid)).toEqual({ ok: false, reason: "revoked" });
+    // A provider's logout is noted first.
+    const said = { issuer: "https://login.example", endedSession: "one" };
+    await store.note(said, 60_000);
+    expect(await store.isNoted(said)).toBe(true);
     await redis.admin.config("SET", "maxmemory", "0");
     await store.ping();
     await login(store);

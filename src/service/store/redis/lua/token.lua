@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- Notes what an identity provider has said, such as that a token was used, or looks whether it is noted.
 -- KEYS  1 partition of the note
 -- ARGV  1 its hash, 2 for how long to note it, ms; 0 to look
