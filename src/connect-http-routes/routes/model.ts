@@ -49,7 +49,7 @@ export interface EntityTags {
 }
 
 export interface RouteEntityTags {
-  /** Where the tag comes from if the handler of the RPC does not set it; `handler` if there is no other source. */
+  /** The source of the tag if the handler of the RPC does not set it; `handler` if there is no other. */
   readonly source: "field" | "digest" | "handler";
   /**
    * Sets the `ETag` of a successful response.

@@ -26,7 +26,7 @@ type Progress = {
   readonly replaced: EndedSession | undefined;
   /** Undefined before the first transaction. Those that follow may have ended the only session of the same device. */
   readonly newDevice: boolean | undefined;
-  /** Where the next transaction continues to count for the limit; undefined if it counts from the start. */
+  /** The place at which the next transaction continues to count for the limit; undefined if it counts from the start. */
   readonly counted: LimitProgress | undefined;
 };
 

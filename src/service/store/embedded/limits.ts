@@ -36,7 +36,7 @@ const START: LimitProgress = { after: { createdAt: storeMs(0), sid: "" as Sessio
 type Room = {
   readonly evicted: readonly EndedSession[];
   readonly isEnough: boolean;
-  /** Where that step continues, if this one has found no session to end. */
+  /** The place at which that step continues, if this one has found no session to end. */
   readonly counted?: LimitProgress;
 };
 
