@@ -35,7 +35,7 @@ const SHARED = [
   ].map((folder) => `test/${folder}/**/*.test.ts`),
   // This pattern leaves out overload.test.ts. In a process that is shared with other test files, its clients are too slow while busy
   // programs run beside them.
-  "test/service/server/**/!(overload).test.ts",
+  "test/service/composition/**/!(overload).test.ts",
   "test/server/!(next|sveltekit).test.ts",
   // leaks.test.ts is a project of its own, because it runs last.
   "test/!(leaks).test.ts",

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { type OutputAsset, type OutputChunk, rolldown } from "rolldown";
 
 /** The modules in `src` that `main.js` loads. */
-const ENTRIES = ["service/server/run", "service/cli/run", "platform/runtime/lean-start"];
+const ENTRIES = ["service/composition/run", "service/cli/run", "platform/runtime/lean-start"];
 
 async function joinModules(directory: string, libraries: readonly string[]): Promise<void> {
   const modules = ["src", "gen"].flatMap((folder) =>

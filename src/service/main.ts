@@ -22,7 +22,7 @@ async function serve(): Promise<void> {
   const { setFlag, startLean } = await import("../platform/runtime/lean-start.ts");
   for (const flag of FLAGS) setFlag(flag);
   await startLean(async () => {
-    const { run } = await import("./server/run.ts");
+    const { run } = await import("./composition/run.ts");
     await run(process.env);
   });
 }

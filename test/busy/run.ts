@@ -7,7 +7,13 @@ import { once } from "node:events";
 import { availableParallelism } from "node:os";
 import { startBusyLoops } from "./loops.ts";
 
-const FOLDERS = ["test/service/server/", "test/service/store/", "test/verifier/", "test/service/cli/", "test/browser/"];
+const FOLDERS = [
+  "test/service/composition/",
+  "test/service/store/",
+  "test/verifier/",
+  "test/service/cli/",
+  "test/browser/",
+];
 const { LOOPS = String(4 * availableParallelism()), TIMES = "1" } = process.env;
 const given = process.argv.slice(2);
 const paths = given.length > 0 ? given : FOLDERS;

@@ -73,7 +73,7 @@ for kind in "$@"; do
   chmod +x "$program"
   "$program" --version
   # shellcheck disable=SC2086
-  REDIS_SERVER=$program npm run test:run -- --project shared --maxWorkers=1 test/service/server/redis-password \
+  REDIS_SERVER=$program npm run test:run -- --project shared --maxWorkers=1 test/service/composition/redis-password \
     test/service/store/redis/contract test/service/store/redis/credentials test/service/store/redis/permissions test/service/store/redis/schema \
     test/service/store/redis/unfit $over_tls || failed="${failed:-} $kind"
 done

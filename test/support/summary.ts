@@ -10,7 +10,7 @@ type Row = { files: number; tests: number; failed: number; skipped: number; seco
 
 const emptyRow = (): Row => ({ files: 0, tests: 0, failed: 0, skipped: 0, seconds: 0 });
 
-/** Returns the package, or the folder of the service, that a test file tests: `service/server` for `test/service/server/tls.test.ts`. */
+/** Returns the package, or the folder of the service, that a test file tests: `service/composition` for `test/service/composition/tls.test.ts`. */
 const folderOf = (path: string) => /^test\/(service\/[^/]+|[^/]+)\//.exec(path)?.[1] ?? "(top)";
 
 export default class Summary implements Reporter {

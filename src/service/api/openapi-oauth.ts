@@ -93,7 +93,7 @@ const EXCHANGE = {
 
 const GRANT_ERRORS = [UNSUPPORTED_GRANT_TYPE, ...PROOF_ERRORS, INVALID_TARGET, INVALID_SCOPE, UNAUTHORIZED_CLIENT];
 
-/** A response has only the members that belong to its grant (src/service/server/public-api.ts). */
+/** A response has only the members that belong to its grant (src/service/composition/public-api.ts). */
 export const PUBLIC_SCHEMAS = { "auth.v1.GrantTokenResponse": { required: ["access_token", "token_type"] } };
 
 export const PUBLIC_OPERATIONS = {

@@ -175,7 +175,7 @@ export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
   return device?.state === "bound" && !isProofKey(device);
 }
 
-/** Why a session ended, in the revocation log, the audit events and the feed. test/service/server/endings.test.ts tries every reason. */
+/** Why a session ended, in the revocation log, the audit events and the feed. `composition/endings.test.ts` tries every reason. */
 export type EndReason =
   | "logout"
   | "revoked_by_owner"

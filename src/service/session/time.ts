@@ -14,7 +14,7 @@ export type WallMs = number & { readonly __brand: "WallMs" };
 
 export type WallClock = () => WallMs;
 
-/** The machine's wall clock. src/service/server passes it to the other modules. */
+/** The machine's wall clock. src/service/composition passes it to the other modules. */
 export const systemClock: WallClock = () => wallMs(Date.now());
 
 /** Declares that a number which was read from a store, a token or a clock is a time of the store's scale. */

@@ -16,7 +16,7 @@ export function resourcesOf({ resource }: Pick<GrantTokenRequest, "resource">): 
   return resource;
 }
 
-/** Returns in how many seconds a new token expires; at least 1, because a response does not contain 0 (server/public-api.ts). */
+/** Returns in how many seconds a new token expires; at least 1, because a response does not contain 0 (composition/public-api.ts). */
 export function expiresIn(
   store: Pick<SessionStore, "shiftMs">,
   sid: SessionId,

@@ -58,7 +58,7 @@ describe("the modules of OpenTelemetry", () => {
     ["without an exporter", { OTEL_TRACES_EXPORTER: "none", OTEL_METRICS_EXPORTER: "prometheus" }],
   ])("are not loaded %s", async (_, env) => {
     const loaded = await loadedWith(env);
-    expect(loaded).toContain("/src/service/server/start.ts");
+    expect(loaded).toContain("/src/service/composition/start.ts");
     // The package @opentelemetry/api is excepted, because prom-client loads it.
     expect(loaded).not.toMatch(/@opentelemetry\/(?!api\/)|src\/(?:service\/observability|platform)\/telemetry\//);
   });

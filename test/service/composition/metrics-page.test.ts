@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { respond } from "../../../src/platform/listener/exchange.ts";
 import { withPages } from "../../../src/platform/listener/layers.ts";
+import { metricsPage } from "../../../src/service/composition/metrics-page.ts";
 import { createMetrics } from "../../../src/service/observability/metrics.ts";
-import { metricsPage } from "../../../src/service/server/metrics-page.ts";
 import { until } from "../../support/until.ts";
 
 /** Serves the metrics page on a server of its own, and counts how often the page was rendered. */

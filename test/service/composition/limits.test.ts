@@ -11,7 +11,7 @@ import {
   MAX_UNAUTHENTICATED,
   UNAUTHENTICATED_PER_SECOND,
 } from "../../../src/platform/listener/unauthenticated-requests.ts";
-import { listenerLimits } from "../../../src/service/server/listener-limits.ts";
+import { listenerLimits } from "../../../src/service/composition/listener-limits.ts";
 import { startIssuer } from "../../support/logout-token.ts";
 import { compiled, PROGRAM } from "../../support/program.ts";
 import { request } from "../../support/raw-http.ts";

@@ -31,7 +31,7 @@ const closed: Document = structuredClone(generated);
 for (const schema of Object.values(closed.components.schemas)) Object.assign(schema, { additionalProperties: false });
 const check = schemaChecker(closed);
 
-/** The operations other than those of OAuth, whose forms and errors `test/service/server/oauth.test.ts` checks. */
+/** The operations other than those of OAuth, whose forms and errors `test/service/composition/oauth.test.ts` checks. */
 const places = operationsOf(generated).filter(({ operation }) => operation.tags[0] === "SessionService");
 const titleOf = ({ method, path }: Place) => `${method} ${path}`;
 const titled = places.map((place) => [titleOf(place), place] as const);

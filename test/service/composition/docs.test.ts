@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import manifest from "../../../package.json" with { type: "json" };
+import { mayOfferSignIn } from "../../../src/service/composition/announce.ts";
 import { readConfig } from "../../../src/service/config/config.ts";
-import { mayOfferSignIn } from "../../../src/service/server/announce.ts";
 import { request } from "../../support/raw-http.ts";
 import { type Service, startService } from "../../support/service.ts";
 

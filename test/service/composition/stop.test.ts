@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createStop } from "../../../src/service/server/stop.ts";
+import { createStop } from "../../../src/service/composition/stop.ts";
 import { scratch, startService } from "../../support/service.ts";
 import { cookie, logIn } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
