@@ -59,12 +59,12 @@ if [ -n "$missing" ] && { [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null
   exit 1
 fi
 
-# Installs the packages of test/$1 with further options of npm. Prints nothing if they are installed.
+# Installs the packages of the directory $1 with further options of npm. Prints nothing if they are installed.
 install_npm() {
-  directory=test/$1
+  directory=$1
   shift
   if cmp -s "$directory/package-lock.json" "$directory/node_modules/.installed"; then return; fi
-  sh test/tools/npm-ci.sh --prefix "$directory" "$@"
+  sh test/dependencies/npm-ci.sh --prefix "$directory" "$@"
   # The lock file marks a complete installation, so it is copied last.
   cp "$directory/package-lock.json" "$directory/node_modules/.installed"
 }
@@ -72,20 +72,20 @@ install_npm() {
 # The installations run at the same time, because each keeps little more than one core busy. Debian's begins when these have begun.
 pids=""
 # The oldest Node that the published packages promise to run on.
-install_npm oldest-node & pids="$pids $!"
+install_npm test/dependencies/oldest-node & pids="$pids $!"
 # A mock server of the OpenAPI documents.
-install_npm mock-server --ignore-scripts & pids="$pids $!"
+install_npm test/dependencies/mock-server --ignore-scripts & pids="$pids $!"
 # The frameworks with which the server kit is tested. Their install scripts are not needed.
-install_npm frameworks --ignore-scripts & pids="$pids $!"
+install_npm test/dependencies/frameworks --ignore-scripts & pids="$pids $!"
 # The oldest and the newest versions of what projects have beside the published packages.
-install_npm peers/oldest --ignore-scripts & pids="$pids $!"
-install_npm peers/newest --ignore-scripts & pids="$pids $!"
+install_npm test/dependencies/peers/oldest --ignore-scripts & pids="$pids $!"
+install_npm test/dependencies/peers/newest --ignore-scripts & pids="$pids $!"
 # The packages of signal receivers. Their install scripts are not needed.
-install_npm receivers --ignore-scripts & pids="$pids $!"
+install_npm test/dependencies/receivers --ignore-scripts & pids="$pids $!"
 # The systems whose sessions are migrated. Their peers, such as Next.js, are not needed.
-install_npm migration --ignore-scripts --legacy-peer-deps & pids="$pids $!"
+install_npm test/dependencies/migration --ignore-scripts --legacy-peer-deps & pids="$pids $!"
 # The runtimes other than Node and browsers. Their install scripts would only link the program of the platform.
-install_npm runtimes --ignore-scripts & pids="$pids $!"
+install_npm test/runtimes --ignore-scripts & pids="$pids $!"
 
 if [ -n "$missing" ]; then
   echo "installing for the tests, from Debian:$missing" >&2
@@ -94,7 +94,7 @@ if [ -n "$missing" ]; then
   sh test/toolchain/install.sh
 fi
 # It uses unzip.
-sh test/tools/install.sh & pids="$pids $!"
+sh test/dependencies/tools/install.sh & pids="$pids $!"
 
 failed=0
 for pid in $pids; do wait "$pid" || failed=1; done

@@ -21,7 +21,7 @@ function run(program: string, ...args: readonly string[]): void {
 }
 
 if (!existsSync(INSTALLED) || !readFileSync(INSTALLED).equals(readFileSync(LOCK))) {
-  run("sh", join(SITE, "../../test/tools/npm-ci.sh"), "--ignore-scripts");
+  run("sh", join(SITE, "../../test/dependencies/npm-ci.sh"), "--ignore-scripts");
   copyFileSync(LOCK, INSTALLED);
 }
 const { version } = preparePages();

@@ -76,7 +76,7 @@ describe.each(USERS)("$name", (user) => {
       const { code, output } = await run("npm test --silent");
       expect(code).toBe(1);
       expect(output).toMatch(/^the tests need .*: install curl .*redis-server.* libatomic1 and run this again\n$/);
-      expect(existsSync(inClone("test/oldest-node/node_modules"))).toBe(false);
+      expect(existsSync(inClone("test/dependencies/oldest-node/node_modules"))).toBe(false);
     });
   }
 

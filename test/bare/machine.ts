@@ -103,7 +103,7 @@ async function npmConfig(name: string): Promise<string> {
 export async function nodeOlderThan(major: number): Promise<string> {
   const own = ownProgram("node");
   if (Number.parseInt((await run(own, ["-p", "process.versions.node"])).stdout, 10) < major) return own;
-  const modules = join(TREE, "test/oldest-node/node_modules");
+  const modules = join(TREE, "test/dependencies/oldest-node/node_modules");
   const name = readdirSync(modules).find((directory) => directory.startsWith("node-"));
   return join(modules, name ?? "", "bin/node");
 }

@@ -26,7 +26,7 @@ const serviceOf = (name: string) => services[name] as ComposeService;
 
 test("the linter of compose files finds no fault in it", () => {
   expect(
-    execFileSync(process.execPath, ["test/tools/node_modules/.bin/dclint", "--max-warnings", "0", FILE], {
+    execFileSync(process.execPath, ["test/dependencies/tools/node_modules/.bin/dclint", "--max-warnings", "0", FILE], {
       encoding: "utf8",
     }).trim(),
   ).toBe("");

@@ -20,7 +20,7 @@ const MAX_IMAGE_MB = 150;
 const BUILD_TIMEOUT_MS = 900_000;
 
 test("a linter finds no fault in the Dockerfile", () => {
-  const linter = "test/tools/node_modules/dockerlinter/bin/dockerfilelinter.js";
+  const linter = "test/dependencies/tools/node_modules/dockerlinter/bin/dockerfilelinter.js";
   // ER0012 demands pinned versions of Debian's packages, which is not possible, because Debian removes old versions with every update.
   // EF0004 takes the name of a stage for an image without a version, and EI0001 does not distinguish stages.
   const options = ["--shellcheck", "sh", "--ignore", "ER0012,EF0004,EI0001", "--error", "info"];

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { scratch } from "../support/service.ts";
 
-const TOOLS = "test/tools/node_modules/.installed";
+const TOOLS = "test/dependencies/tools/node_modules/.installed";
 
 export type Manifest = {
   readonly apiVersion: string;
@@ -34,7 +34,7 @@ const typeOf = ({ apiVersion, kind }: Manifest) => `import("kubernetes-models/${
 /** Returns the faults of manifests by the types of their kinds: missing and unknown fields, wrong types, wrong values of enums. */
 export function faultsOf(manifests: readonly Manifest[]): string[] {
   const directory = scratch();
-  symlinkSync(resolve("test/tools/node_modules"), join(directory, "node_modules"));
+  symlinkSync(resolve("test/dependencies/tools/node_modules"), join(directory, "node_modules"));
   const lines = manifests.map(
     (manifest) => `export const _: ${typeOf(manifest)} = ${JSON.stringify(manifest, null, 1)};`,
   );

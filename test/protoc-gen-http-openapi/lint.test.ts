@@ -30,14 +30,14 @@ interface Finding {
   readonly location: readonly { readonly pointer?: string }[];
 }
 
-/** Runs a linter of test/tools. A linter exits with 1 if there are errors. That is not a failure here. */
+/** Runs a linter of test/dependencies/tools. A linter exits with 1 if there are errors. That is not a failure here. */
 function run(args: readonly string[]): Promise<string> {
   const env = { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" };
   const [program = "", ...others] = args;
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [join("test/tools/node_modules", program), ...others],
+      [join("test/dependencies/tools/node_modules", program), ...others],
       { env, maxBuffer: 2 ** 26 },
       (_, stdout) => resolve(stdout),
     );

@@ -15,7 +15,7 @@ import { RichServiceRoutes } from "../connect-http-routes/gen/rich/v1/rich_http.
 import { sampleMessage } from "../connect-http-routes/support/sample-message.ts";
 import { describeDirectory, generated } from "./describe.ts";
 
-const PRISM = "test/mock-server/node_modules/@stoplight/prism-cli/dist/index.js";
+const PRISM = "test/dependencies/mock-server/node_modules/@stoplight/prism-cli/dist/index.js";
 
 /** Starts Prism on a document. */
 async function startMock(document: object): Promise<string> {

@@ -16,7 +16,7 @@ const SETUP_TIMEOUT_MS = 300_000;
 const toClose: (() => unknown)[] = [];
 afterAll(() => Promise.all(toClose.map((close) => close())));
 
-/** Links packages of this repository, and those of test/migration, into a directory. */
+/** Links packages of this repository, and those of test/dependencies/migration, into a directory. */
 function linkPackages(directory: string): void {
   const modules = join(directory, "node_modules");
   const link = (from: string, name: string) => {
@@ -33,7 +33,7 @@ function linkPackages(directory: string): void {
     if (name.startsWith("@")) mkdirSync(join(modules, "@types"), { recursive: true });
     symlinkSync(join(own, name), join(modules, name));
   }
-  const others = join(ROOT, "test/migration/node_modules");
+  const others = join(ROOT, "test/dependencies/migration/node_modules");
   for (const name of readdirSync(others).filter((one) => one !== "@types")) link(others, name);
   link(others, "@types/express-session");
 }

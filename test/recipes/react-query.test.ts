@@ -11,7 +11,7 @@ import { compileProject } from "../support/compiler.ts";
 import { scratch } from "../support/service.ts";
 
 const run = promisify(execFile);
-const TOOLS = resolve("test/tools/node_modules");
+const TOOLS = resolve("test/dependencies/tools/node_modules");
 const directory = scratch();
 
 /** The packages of the project. The rest of what they import is beside them. */

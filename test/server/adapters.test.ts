@@ -110,7 +110,7 @@ type HonoLike = new () => {
 };
 
 async function runHono(sessions: ServerSessions): Promise<Running> {
-  const { resolve } = createRequire(join(import.meta.dirname, "../frameworks/package.json"));
+  const { resolve } = createRequire(join(import.meta.dirname, "../dependencies/frameworks/package.json"));
   const { Hono } = (await import(resolve("hono"))) as { readonly Hono: HonoLike };
   const app = new Hono();
   app.use(forHono.sessionMiddleware(sessions, OPTIONS));

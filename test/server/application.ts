@@ -7,7 +7,7 @@ import { freePort } from "../support/free-port.ts";
 import { builtPackages } from "../support/packages.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
 
-const FRAMEWORKS = join(import.meta.dirname, "../frameworks");
+const FRAMEWORKS = join(import.meta.dirname, "../dependencies/frameworks");
 const NEXT = join(FRAMEWORKS, "node_modules/next/dist/bin/next");
 const VITE = join(FRAMEWORKS, "node_modules/vite/bin/vite.js");
 const ENV = { NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1" } as const;
@@ -32,7 +32,7 @@ export type Built = { readonly framework: FrameworkName; readonly path: string; 
 const PACKAGES = ["server", "verifier", "browser"];
 
 /**
- * Builds an application below `test/frameworks`, where its bundler finds the framework.
+ * Builds an application below `test/dependencies/frameworks`, where its bundler finds the framework.
  * @param env variables for the build
  * @param source the application. Default: that of `examples`, with the pages of `fixtures`
  */

@@ -113,7 +113,7 @@ async function listenWithFastify(app: FastifyInstance, remove = () => {}): Promi
   });
 }
 
-const require = createRequire(join(import.meta.dirname, "../frameworks/package.json"));
+const require = createRequire(join(import.meta.dirname, "../dependencies/frameworks/package.json"));
 /** Loads a package that package.json lacks, so its types are not known here. */
 // biome-ignore lint/suspicious/noExplicitAny: the types of the package are not installed
 const framework = (name: string): any => require(name);

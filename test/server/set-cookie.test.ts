@@ -15,7 +15,7 @@ const service = aService({
 const kept = aVerifier(service);
 
 type Cookies = { set(...given: unknown[]): unknown };
-const { ResponseCookies } = createRequire(join(import.meta.dirname, "../frameworks/package.json"))(
+const { ResponseCookies } = createRequire(join(import.meta.dirname, "../dependencies/frameworks/package.json"))(
   "next/dist/compiled/@edge-runtime/cookies",
 ) as { readonly ResponseCookies: new (headers: Headers) => Cookies };
 

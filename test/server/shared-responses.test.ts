@@ -26,7 +26,7 @@ type HonoLike = new () => {
 };
 
 const inHono: Run = async (sessions, shared) => {
-  const { resolve } = createRequire(join(import.meta.dirname, "../frameworks/package.json"));
+  const { resolve } = createRequire(join(import.meta.dirname, "../dependencies/frameworks/package.json"));
   const { Hono } = (await import(resolve("hono"))) as { readonly Hono: HonoLike };
   const app = new Hono();
   app.use(forHono(sessions));

@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import { compileProject } from "./compiler.ts";
 
 const run = promisify(execFile);
-const TOOLS = resolve("test/tools/node_modules");
+const TOOLS = resolve("test/dependencies/tools/node_modules");
 /** The packages that programs import. */
 const IMPORTED = { "openapi-fetch": join(TOOLS, "openapi-fetch") };
 

@@ -20,11 +20,13 @@ test("the scripts of two packages run, which report nothing", () => {
   expect(paths).toEqual(["node_modules/@bufbuild/buf", "node_modules/protobufjs"]);
 });
 
-test("what only a test runs or reads is installed with the tests, by test/tools", () => {
+test("what only a test runs or reads is installed with the tests, by test/dependencies", () => {
   const files = readdirSync("node_modules", { recursive: true, withFileTypes: true, encoding: "utf8" }).filter(
     (entry) => entry.isFile() && !entry.parentPath.includes("node_modules/."),
   );
-  expect(files.length, "move what nothing imports to test/tools; if you have, run npm ci").toBeLessThan(MAX_FILES);
+  expect(files.length, "move what nothing imports to test/dependencies/tools; if you have, run npm ci").toBeLessThan(
+    MAX_FILES,
+  );
 });
 
 test("a Node that is not the one of the lock file is not unpacked", () => {

@@ -15,7 +15,7 @@ import { logIn } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 import { CHROMIUM_FLAGS } from "../engines/driver.ts";
 
-const VITE = join(import.meta.dirname, "../../frameworks/node_modules/vite/bin/vite.js");
+const VITE = join(import.meta.dirname, "../../dependencies/frameworks/node_modules/vite/bin/vite.js");
 const KIT = join(import.meta.dirname, "../../../src/browser/index.ts");
 
 const [, WITH_THE_LINE = ""] =

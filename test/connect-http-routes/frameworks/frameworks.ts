@@ -22,7 +22,7 @@ type Start = (prefix: "" | "/api") => Promise<Running>;
 const tables = [{ ...RichServiceRoutes, multipart: true }];
 const onInternalError = () => {};
 
-const { resolve } = createRequire(join(import.meta.dirname, "../../frameworks/package.json"));
+const { resolve } = createRequire(join(import.meta.dirname, "../../dependencies/frameworks/package.json"));
 // The frameworks are not dependencies of the project, so their types are named here.
 const load = async <Module>(name: string) => (await import(resolve(name))) as Module;
 type Middleware = (...args: never[]) => unknown;

@@ -9,7 +9,7 @@ import { startProgram, whileRunning } from "../../support/processes.ts";
 import type { Running } from "./frameworks.ts";
 
 const HERE = import.meta.dirname;
-const FRAMEWORKS = join(HERE, "../../frameworks");
+const FRAMEWORKS = join(HERE, "../../dependencies/frameworks");
 const NEXT = join(FRAMEWORKS, "node_modules/next/dist/bin/next");
 const ENV = { NODE_ENV: "production", NEXT_TELEMETRY_DISABLED: "1", PATH: process.env.PATH ?? "" } as const;
 

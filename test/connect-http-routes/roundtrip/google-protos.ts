@@ -1,4 +1,4 @@
-/** The services that Google publishes (npm: google-proto-files, of test/tools). */
+/** The services that Google publishes (npm: google-proto-files, of test/dependencies/tools). */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createFileRegistry, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
-const ROOT = join(import.meta.dirname, "../../tools/node_modules/google-proto-files");
+const ROOT = join(import.meta.dirname, "../../dependencies/tools/node_modules/google-proto-files");
 
 /** Returns all directories except google/protobuf, which contains tests of the compiler. */
 export function allDirectories(): string[] {

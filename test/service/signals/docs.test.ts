@@ -29,7 +29,7 @@ function statusOf(error: unknown): number {
   return REFUSED.length === 0 || REFUSED.some((prefix) => code.startsWith(prefix)) ? 400 : 503;
 }
 
-/** Loads the receiver in the code block below a heading. It imports packages from test/receivers. */
+/** Loads the receiver in the code block below a heading. It imports packages from test/dependencies/receivers. */
 async function receiverOf(heading: string): Promise<Receive> {
   const [, section = ""] = PAGE.split(`### ${heading}\n`);
   const [, code = ""] = /^```js\n(.*?)^```/ms.exec(section) ?? [];

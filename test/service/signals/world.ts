@@ -21,8 +21,8 @@ export function someContext(secret = "", now = wallMs(Date.now())) {
   };
 }
 
-/** Loads packages from test/receivers, which has the dependencies of receivers that only tests use. */
-export const requireReceiver = createRequire(new URL("../../receivers/package.json", import.meta.url));
+/** Loads packages from test/dependencies/receivers, which has the dependencies of receivers that only tests use. */
+export const requireReceiver = createRequire(new URL("../../dependencies/receivers/package.json", import.meta.url));
 
 export type Received = { readonly headers: IncomingHttpHeaders; readonly body: string };
 
