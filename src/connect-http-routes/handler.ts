@@ -1,24 +1,24 @@
-import { create, type Message } from "@bufbuild/protobuf";
-import { Code, ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import { Bounds, type CallInFlight } from "./bounds.ts";
 import { Call, readTimeout } from "./call/call.ts";
 import { peerAddress } from "./call/context-keys.ts";
 import { createEndpoints, type Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
-import type { HeaderMap } from "./call/header-map.ts";
-import { callClientStreaming, callServerStreaming, callStreaming, callUnary } from "./call/invoke.ts";
+import { callServerStreaming, callUnary } from "./call/invoke.ts";
 import { type RecordedRpc, recordRoutes } from "./call/recorder.ts";
-import { createCodecs } from "./codec/content-codec.ts";
+import { type Codecs, createCodecs } from "./codec/content-codec.ts";
 import type { HandlerOptions } from "./options.ts";
 import { readRequest } from "./read-request.ts";
-import { openRequestStream, type RequestStream } from "./read-request-stream.ts";
+import { openRequestStream } from "./read-request-stream.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 import { type ResponseOptions, Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";
-import { createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
+import { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
 import { createMethodOverride, type MethodOverride } from "./routes/method-override.ts";
 import type { RouteTable } from "./routes/model.ts";
 import { createPathPrefix } from "./routes/path-prefix.ts";
+import { serveRequestStream } from "./serve-request-stream.ts";
 import { forwardTo } from "./upstream/forward.ts";
 import { unprefixMetadata } from "./upstream/metadata.ts";
 
@@ -38,7 +38,7 @@ const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
 export function createRequestHandler<Source>(options: HandlerOptions<Source>): RequestHandler<Source> {
   const tables = tablesOf(options);
-  const { readMaxBytes = DEFAULT_READ_MAX_BYTES, refuse, contextValues, transport } = options;
+  const { readMaxBytes = DEFAULT_READ_MAX_BYTES, contextValues, transport } = options;
   const recorded = recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes });
   const endpoints = createEndpoints(recorded, { ...options, tables });
   const servedTables = tables.map((table) => ({
@@ -48,60 +48,83 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   const matcher = createMatcher(servedTables, options.multiSegmentDecoding);
   const codecs = createCodecs(options.codecs ?? []);
   const responses = new Responses(withHeadWait(options), codecs);
+  const deps = { responses, codecs, refuse: options.refuse };
   const bounds = new Bounds(options);
-  async function serve(exchange: Exchange<Source>, match: Match, query: string): Promise<void> {
-    let endpoint: Endpoint | undefined;
-    let call: Call | undefined;
-    let incoming: RequestStream | undefined;
-    let inFlight: CallInFlight | undefined;
+
+  /** Begins the call of a request and serves it. What fails before there is a call is responded to here. */
+  function serve(exchange: Exchange<Source>, match: Match, query: string): Promise<void> {
+    const endpoint = match.kind === "route" ? endpoints.get(match.route) : undefined;
     try {
-      endpoint = match.kind === "route" ? endpoints.get(match.route) : undefined;
-      if (match.kind !== "route" || endpoint === undefined) return respondWithoutRoute(responses, exchange, match);
-      const { rpc, method } = endpoint;
-      if (endpoint.grpcMetadata) unprefixMetadata(exchange.headers);
-      if (!bounds.ignoreSmall || !isSmall(exchange.headers)) inFlight = bounds.begin();
-      call = new Call(method, exchange, {
-        timeoutMs: readTimeout(exchange.headers, rpc.options.maxTimeoutMs),
-        shutdownSignal: rpc.options.shutdownSignal,
-        contextValues: transport === undefined ? contextValues?.(exchange.source) : withPeerAddress(exchange, options),
+      if (match.kind !== "route" || endpoint === undefined) {
+        return Promise.resolve(respondWithoutRoute(responses, exchange, match));
+      }
+      const { headers, source } = exchange;
+      const { maxTimeoutMs, shutdownSignal } = endpoint.rpc.options;
+      if (endpoint.grpcMetadata) unprefixMetadata(headers);
+      const call = new Call(endpoint.method, exchange, {
+        timeoutMs: readTimeout(headers, maxTimeoutMs),
+        shutdownSignal,
+        contextValues: transport === undefined ? contextValues?.(source) : withPeerAddress(exchange, options),
       });
-      // Node calls handlers as soon as it has parsed a head. After this wait it has also parsed a small body that arrived with the head.
-      await undefined;
-      const gated = refuse === undefined ? passRequestGate(rpc, call) : refuse(call);
-      const refused = gated instanceof Promise ? await gated : gated;
-      if (refused !== undefined) {
-        call.end(refused);
-        return responses.fail(exchange, endpoint, call, refused);
-      }
-      call.begin();
-      if (rpc.spec.kind === "client_streaming" || rpc.spec.kind === "bidi_streaming") {
-        inFlight ??= bounds.begin();
-        incoming = openRequestStream(exchange, endpoint, call, match.bindings, query, codecs, inFlight);
-        return await serveStream(responses, exchange, endpoint, call, incoming);
-      }
-      const reading = readRequest(exchange, endpoint, match.bindings, query, codecs, inFlight);
-      const input = reading instanceof Promise ? await reading : reading;
-      if (rpc.spec.kind === "server_streaming") {
-        const messages = await callServerStreaming(rpc, call, input);
-        return await sendStream(responses, exchange, endpoint, call, messages);
-      }
-      const output = create(method.output, await callUnary(rpc, call, input));
-      await responses.succeed(exchange, endpoint, call, output);
-      call.end();
+      const bytes = headers.get("content-length");
+      const isSmall = bytes !== null && Number(bytes) <= SMALL_BODY_BYTES && headers.get("content-encoding") === null;
+      const inFlight = isSmall && bounds.ignoreSmall ? undefined : bounds.begin();
+      return serveCall(deps, exchange, endpoint, call, match.bindings, query, inFlight);
     } catch (error) {
-      const reason = incoming?.failure()?.reason ?? error;
-      call?.end(reason);
-      incoming?.close();
-      // During this wait Node's parser reads the rest of the request. If that is malformed, the client gets the parser's refusal instead.
-      await undefined;
-      responses.fail(exchange, endpoint, call, reason);
-    } finally {
-      inFlight?.end();
+      return failOnceParsed(responses, exchange, endpoint, undefined, error);
     }
   }
 
   const override = createMethodOverride(servedTables, options.methodOverride);
   return { ...belowPrefix(options.requestPathPrefix, matcher, override), serve };
+}
+
+type CallDeps<Source> = {
+  readonly responses: Responses<Source>;
+  readonly codecs: Codecs | undefined;
+  readonly refuse: HandlerOptions<Source>["refuse"] | undefined;
+};
+
+/** Serves a call until it ends. @param inFlight undefined if the body needs no limit beyond its size */
+async function serveCall<Source>(
+  { responses, codecs, refuse }: CallDeps<Source>,
+  exchange: Exchange<Source>,
+  endpoint: Endpoint,
+  call: Call,
+  bindings: readonly Binding[],
+  query: string,
+  inFlight: CallInFlight | undefined,
+): Promise<void> {
+  const { rpc, method } = endpoint;
+  try {
+    // Node calls handlers as soon as it has parsed a head. After this wait it has also parsed a small body that arrived with the head.
+    await undefined;
+    const gated = refuse === undefined ? passRequestGate(rpc, call) : refuse(call);
+    const refused = gated instanceof Promise ? await gated : gated;
+    if (refused !== undefined) {
+      call.end(refused);
+      return responses.fail(exchange, endpoint, call, refused);
+    }
+    call.begin();
+    if (rpc.spec.kind === "client_streaming" || rpc.spec.kind === "bidi_streaming") {
+      const incoming = openRequestStream(exchange, endpoint, call, bindings, query, codecs, inFlight);
+      return await serveRequestStream(responses, exchange, endpoint, call, incoming);
+    }
+    const reading = readRequest(exchange, endpoint, bindings, query, codecs, inFlight);
+    const input = reading instanceof Promise ? await reading : reading;
+    if (rpc.spec.kind === "server_streaming") {
+      const messages = await callServerStreaming(rpc, call, input);
+      return await sendStream(responses, exchange, endpoint, call, messages);
+    }
+    const output = create(method.output, await callUnary(rpc, call, input));
+    await responses.succeed(exchange, endpoint, call, output);
+    call.end();
+  } catch (error) {
+    call.end(error);
+    await failOnceParsed(responses, exchange, endpoint, call, error);
+  } finally {
+    inFlight?.end();
+  }
 }
 
 /** Returns the same functions for paths below a prefix. Other paths have no route. */
@@ -124,10 +147,17 @@ function belowPrefix(prefix: string | undefined, { match }: Matcher, methodOverr
 /** Up to this length, in bytes, a body usually arrives together with its head. */
 const SMALL_BODY_BYTES = 4096;
 
-/** Returns whether a request has a small body that is not compressed. */
-function isSmall(headers: HeaderMap): boolean {
-  const length = headers.get("content-length");
-  return length !== null && Number(length) <= SMALL_BODY_BYTES && headers.get("content-encoding") === null;
+/** Responds with a failure, unless Node's parser finds the rest of the request malformed and refuses it first. */
+async function failOnceParsed<Source>(
+  responses: Responses<Source>,
+  exchange: Exchange<Source>,
+  endpoint: Endpoint | undefined,
+  call: Call | undefined,
+  reason: unknown,
+): Promise<void> {
+  // During this wait the parser reads on.
+  await undefined;
+  responses.fail(exchange, endpoint, call, reason);
 }
 
 /** Calls the request gate of an RPC. @throws the error of a call that it refuses */
@@ -139,30 +169,6 @@ function passRequestGate({ options: { requestGate } }: RecordedRpc, call: Call):
 /** Returns the context values of a call that is forwarded to a remote server, with the client's address. */
 function withPeerAddress<Source>(exchange: Exchange<Source>, { contextValues }: HandlerOptions<Source>): ContextValues {
   return (contextValues?.(exchange.source) ?? createContextValues()).set(peerAddress, exchange.peerAddress);
-}
-
-/** Serves an RPC whose request is a stream. */
-async function serveStream<Source>(
-  responses: Responses<Source>,
-  exchange: Exchange<Source>,
-  endpoint: Endpoint,
-  call: Call,
-  incoming: RequestStream,
-): Promise<void> {
-  const { rpc } = endpoint;
-  if (rpc.spec.kind === "bidi_streaming") {
-    if (!exchange.fullDuplex) {
-      throw new ConnectError("bidirectional streaming needs HTTP/2", Code.Unimplemented);
-    }
-    const messages = await callStreaming(rpc, call, incoming.messages);
-    await sendStream(responses, exchange, endpoint, call, preferFailure(messages, incoming));
-    incoming.close();
-  } else {
-    const output = await callClientStreaming(rpc, call, incoming.messages);
-    incoming.close();
-    await responses.succeed(exchange, endpoint, call, output);
-    call.end();
-  }
 }
 
 /** @throws TypeError if there are none, as when a generated module does not export what is imported from it */
@@ -204,14 +210,5 @@ function notFound(match: Match): Failure {
     case "no_route":
     case "route":
       return failures.noRoute();
-  }
-}
-
-/** Yields the messages of a response. If reading the request has failed too, throws the error of the request, which is the likely cause. */
-async function* preferFailure(messages: AsyncIterable<Message>, incoming: RequestStream): AsyncGenerator<Message> {
-  try {
-    yield* messages;
-  } catch (error) {
-    throw incoming.failure()?.reason ?? error;
   }
 }

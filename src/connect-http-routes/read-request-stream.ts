@@ -24,6 +24,7 @@ export interface RequestStream {
 /**
  * Reads a request stream: newline-delimited JSON, the elements of a JSON array, size-delimited messages of a codec, or the pieces of a
  * google.api.HttpBody. Path and query belong to each message.
+ * @param inFlight undefined if the body needs no limit beyond its size
  * @throws FailureError for a content type that is none of these
  */
 export function openRequestStream<Source>(
@@ -33,7 +34,7 @@ export function openRequestStream<Source>(
   bindings: readonly Binding[],
   query: string,
   codecs: Codecs | undefined,
-  inFlight: CallInFlight,
+  inFlight: CallInFlight | undefined,
 ): RequestStream {
   const contentType = exchange.headers.get("content-type") || null;
   const raw = request.body === "raw";
@@ -54,7 +55,7 @@ export function openRequestStream<Source>(
     }
   }
   const cancel = () => body.cancel(call.signal.reason);
-  inFlight.onRefused((refusal) => body.cancel(refusal));
+  inFlight?.onRefused((refusal) => body.cancel(refusal));
   call.signal.addEventListener("abort", cancel);
   return {
     messages: messages(),
@@ -85,13 +86,13 @@ function openBody<Source>(exchange: Exchange<Source>, raw: boolean): BodyChunks 
   return encoding === null ? chunks : decompressChunks(exchange.gzip, chunks, encoding);
 }
 
-async function* split(body: BodyChunks, splitter: StreamSplitter, inFlight: CallInFlight): AsyncGenerator<Uint8Array> {
+async function* split(body: BodyChunks, splitter: StreamSplitter, inFlight?: CallInFlight): AsyncGenerator<Uint8Array> {
   for (let chunk = await body.next(); chunk !== undefined; chunk = await body.next()) {
     const texts = splitter.push(chunk);
     // Only the time within a message is limited, neither the time between messages nor that of processing them.
-    if (texts.length > 0 || splitter.pendingBytes === 0) inFlight.hold(0);
+    if (texts.length > 0 || splitter.pendingBytes === 0) inFlight?.hold(0);
     yield* texts;
-    if (splitter.pendingBytes > 0) inFlight.arriving(splitter.pendingBytes);
+    if (splitter.pendingBytes > 0) inFlight?.arriving(splitter.pendingBytes);
   }
   yield* splitter.end();
 }
