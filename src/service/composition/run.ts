@@ -8,9 +8,8 @@ import { joinSupervisor } from "../workers/join.ts";
 import { supervise } from "../workers/supervise.ts";
 import { type Service, start } from "./start.ts";
 import { StartError, startError } from "./start-error.ts";
+import { StopSignals } from "./stop-signals.ts";
 
-/** A signal that arrives again within this time, in ms, is the same order to stop, passed on by a parent process. */
-const SAME_ORDER_MS = 500;
 /** How long a stalled reader of the output may delay the end of the process, in ms. */
 const LAST_WORDS_TIMEOUT_MS = 1000;
 
@@ -20,49 +19,41 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   try {
     const config = readConfig(env);
-    const output = createLogger(config.logLevel);
-    const { log } = output;
-    const worker = joinSupervisor(env);
-    // A worker logs no findings, because the supervisor has logged them.
-    const findings = worker === undefined ? configFindings(env, config) : [];
-    for (const finding of findings) log.warn({ event: "config_warning" }, lineOf(finding));
-    process.on("uncaughtException", (err) => {
-      log.fatal({ event: "uncaught_exception", err }, "uncaught_exception");
-      void output.flush().finally(() => process.exit(1));
-    });
-    let service: Pick<Service, "stop"> | undefined;
-    let first: { readonly signal: string; readonly atMs: number } | undefined;
-    const stop = (signal: string) => {
-      const nowMs = performance.now();
-      if (first?.signal === signal && nowMs - first.atMs < SAME_ORDER_MS) return;
-      const manner = first === undefined && signal === "SIGTERM" ? "drain" : "now";
-      first ??= { signal, atMs: nowMs };
-      log.info({ event: "stopping", signal, manner }, "stopping");
-      // If the service is not ready yet, no requests are in flight, so the process ends at once.
-      Promise.resolve(service?.stop(manner)).then(
-        () => output.flush().finally(() => process.exit(0)),
-        (error: unknown) => fail(error, env, output),
-      );
-    };
-    process.on("SIGTERM", stop);
-    process.on("SIGINT", stop);
-    const out = (text: string) => process.stdout.write(text);
-    const onStart = (workers: Pick<Service, "stop">) => {
-      service = workers;
-    };
-    const deps = { log, logCounts: output.counts, out, ...worker };
-    const isSupervisor = config.workers > 1 && worker === undefined;
-    const starting = isSupervisor
-      ? superviseWorkers(config, { ...deps, env, serveCall: serveSignIns(), onStart })
-      : start(config, deps);
-    const started = await starting.catch((error: unknown) => {
-      // Workers that are stopped while they start end before they are ready. The process ends when all of them have ended.
-      if (first === undefined) return fail(error, env, output);
-    });
-    service ??= started;
+    await serve(config, env, createLogger(config.logLevel));
   } catch (error) {
     await fail(error, env);
   }
+}
+
+/** Starts the service, or its workers, for signals to stop. */
+async function serve(config: Config, env: NodeJS.ProcessEnv, output: Log): Promise<void> {
+  const { log } = output;
+  const worker = joinSupervisor(env);
+  // A worker logs no findings, because the supervisor has logged them.
+  const findings = worker === undefined ? configFindings(env, config) : [];
+  for (const finding of findings) log.warn({ event: "config_warning" }, lineOf(finding));
+  process.on("uncaughtException", (err) => {
+    log.fatal({ event: "uncaught_exception", err }, "uncaught_exception");
+    void endProcess(output, 1);
+  });
+  const failed = (error: unknown) => fail(error, env, output);
+  const signals = new StopSignals({
+    log,
+    end: (stopped) => stopped.then(() => endProcess(output, 0), failed),
+  });
+  const deps = { log, logCounts: output.counts, out: (text: string) => process.stdout.write(text), ...worker };
+  const isSupervisor = config.workers > 1 && worker === undefined;
+  const starting = isSupervisor
+    ? superviseWorkers(config, { ...deps, env, serveCall: serveSignIns(), onStart: signals.setService })
+    : start(config, deps);
+  await starting.then(signals.setService, (error: unknown) => {
+    // Workers that are stopped while they start end before they are ready. The process ends when all of them have ended.
+    if (!signals.hasArrived) return failed(error);
+  });
+}
+
+function endProcess(output: Log, code: number): Promise<void> {
+  return output.flush().finally(() => process.exit(code));
 }
 
 /** Keeps the console's sign-ins for all workers, because each request of a browser may reach another worker. */
