@@ -48,9 +48,9 @@ test("generating again changes nothing", () => {
   const copy = scratch();
   for (const name of ["proto", "buf.yaml", "buf.gen.yaml", "package.json"])
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
-  // The code generators in src/ import generated code by relative paths. A link to src/ lets them find gen/ of this repository, because the
-  // copy has no gen/ yet.
-  for (const name of ["src", "node_modules"]) symlinkSync(join(ROOT, name), join(copy, name));
+  // The code generators in src/ and deploy/ import generated code by relative paths. Links to these folders let them find gen/ of this
+  // repository, because the copy has no gen/ yet.
+  for (const name of ["deploy", "src", "node_modules"]) symlinkSync(join(ROOT, name), join(copy, name));
   buf(copy, "generate");
   const [fresh, committed] = [contents(join(copy, "gen")), contents(join(ROOT, "gen"))];
   expect(Object.keys(committed)).toEqual(Object.keys(fresh));

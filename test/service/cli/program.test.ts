@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { commandLinePage } from "../../../deploy/command-line.ts";
+import { commandLinePage } from "../../../deploy/generate/command-line.ts";
 import { PROGRAM } from "../../support/program.ts";
 import { command } from "./command.ts";
 

@@ -7,8 +7,8 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { runNodeJs } from "@bufbuild/protoplugin";
 import { describeRoutes } from "connect-http-routes/descriptors";
-import { describeServices } from "../../protoc-gen-http-openapi/document.ts";
-import { jsonOptions } from "./connect-options.ts";
+import { describeServices } from "../../src/protoc-gen-http-openapi/document.ts";
+import { jsonOptions } from "../../src/service/api/connect-options.ts";
 import { ERROR_BODY, FAILURE_RESPONSES, failures, ref, version } from "./openapi-errors.ts";
 import { ADMIN_OPERATIONS } from "./openapi-oauth.ts";
 

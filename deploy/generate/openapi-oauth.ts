@@ -1,5 +1,5 @@
 /** The parts of both OpenAPI documents that describe OAuth's endpoints: their forms, and their errors (errors/oauth-errors.ts). */
-import type { ErrorCode } from "../session/errors.ts";
+
 import {
   BAD_PROOF,
   INVALID_CLIENT,
@@ -11,7 +11,8 @@ import {
   type OAuthError,
   UNAUTHORIZED_CLIENT,
   UNSUPPORTED_GRANT_TYPE,
-} from "./errors/oauth-errors.ts";
+} from "../../src/service/api/errors/oauth-errors.ts";
+import type { ErrorCode } from "../../src/service/session/errors.ts";
 import { headersOfFailure } from "./openapi-errors.ts";
 
 const COMMON = [

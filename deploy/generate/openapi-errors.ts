@@ -1,8 +1,8 @@
 /** The version of both OpenAPI documents, and their parts that describe the failures of JSON routes (errors/envelope.ts). */
 import { readFileSync } from "node:fs";
-import { ERRORS, type ErrorCode } from "../session/errors.ts";
+import { ERRORS, type ErrorCode } from "../../src/service/session/errors.ts";
 
-const MANIFEST = new URL("../../../package.json", import.meta.url);
+const MANIFEST = new URL("../../package.json", import.meta.url);
 export const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { readonly version: string };
 
 export const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });

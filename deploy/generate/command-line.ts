@@ -2,9 +2,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command, Option } from "commander";
-import { createProgram, HELP_WIDTH } from "../src/service/cli/program.ts";
+import { createProgram, HELP_WIDTH } from "../../src/service/cli/program.ts";
 
-const PAGE = join(import.meta.dirname, "../docs/reference/command-line.md");
+const PAGE = join(import.meta.dirname, "../../docs/reference/command-line.md");
 /** Everything below this heading of the page is generated. */
 const HEADING = "## Commands\n";
 
