@@ -336,7 +336,7 @@ describe("the direct way to a route", () => {
       ),
       { numRuns: 300 },
     );
-    expect(some.escaped).toBeGreaterThan(1_000);
-    expect(some.matched).toBeGreaterThan(100);
+    expect(some.escaped).toBeGreaterThan(100);
+    expect(some.matched).toBeGreaterThan(10);
   });
 });
