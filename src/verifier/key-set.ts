@@ -2,7 +2,7 @@ import { pause } from "../platform/clock/pause.ts";
 import { limitCall } from "./closing.ts";
 import type { ImportKey, PublishedKey } from "./jwk.ts";
 import { MIN_MAX_AGE_MS, readKeys, readMaxAgeMs } from "./jwks.ts";
-import { type OneAtATime, shareWork, takeTurns } from "./one-at-a-time.ts";
+import { type OneAtATime, shareByPolling, shareByPromise } from "./one-at-a-time.ts";
 import type { Report } from "./report.ts";
 
 /** The shortest time between two reads that are caused by unknown `kid`s, in ms. */
@@ -46,7 +46,7 @@ export class KeySet<Key extends PublishedKey> {
     this.#deps = deps;
     this.#importKey = importKey;
     this.ready = this.#setReady.promise;
-    this.#oneAtATime = deps.isOnDemand ? takeTurns() : shareWork();
+    this.#oneAtATime = deps.isOnDemand ? shareByPolling() : shareByPromise();
     if (!deps.isOnDemand) void this.#follow();
   }
 

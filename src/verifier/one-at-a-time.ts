@@ -9,7 +9,7 @@ export type OneAtATime = {
 };
 
 /** Shares work among callers that all await one promise. */
-export function shareWork(): OneAtATime {
+export function shareByPromise(): OneAtATime {
   let underWay: Promise<void> | undefined;
   return {
     run(work) {
@@ -31,7 +31,7 @@ const MAX_RECHECKS = 100;
  * Shares work among the requests of an isolate, as in Workers. The runtime may terminate the request that does the work, and with it
  * everything that awaits its promise. So each caller waits with its own timer.
  */
-export function takeTurns(): OneAtATime & {
+export function shareByPolling(): OneAtATime & {
   /** Resolves when the work that is under way has ended, or after a second. */
   readonly settle: () => Promise<void>;
 } {

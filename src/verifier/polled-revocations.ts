@@ -1,5 +1,5 @@
 import { limitCall } from "./closing.ts";
-import { takeTurns } from "./one-at-a-time.ts";
+import { shareByPolling } from "./one-at-a-time.ts";
 import { type FeedDeps, RevokedSessions } from "./revoked-sessions.ts";
 
 const TIMEOUT_MS = 5000;
@@ -17,7 +17,7 @@ type PolledRevocationsDeps = Omit<FeedDeps, "signal"> & {
  */
 export class PolledRevocations extends RevokedSessions {
   readonly #deps: PolledRevocationsDeps;
-  readonly #oneAtATime = takeTurns();
+  readonly #oneAtATime = shareByPolling();
   #knownAtMs = Number.NEGATIVE_INFINITY;
   #knownAtWallMs = Number.NEGATIVE_INFINITY;
   #triedAtMs = Number.NEGATIVE_INFINITY;

@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { takeTurns } from "../../src/verifier/one-at-a-time.ts";
+import { shareByPolling } from "../../src/verifier/one-at-a-time.ts";
 import { PolledRevocations } from "../../src/verifier/polled-revocations.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
 import { follow } from "../support/verifier/follow.ts";
@@ -146,7 +146,7 @@ test("outside of Node, options of Node's connections are refused", () => {
 test("a request whose runtime has ended it holds up the others for a second, and one of them takes over", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
-  const turns = takeTurns();
+  const turns = shareByPolling();
   void turns.run(() => new Promise(() => {}));
   let ran = 0;
   const work = Promise.withResolvers<void>();
@@ -174,7 +174,7 @@ describe("work that does not end", () => {
   });
 
   test("is taken over after exactly a second", async () => {
-    const turns = takeTurns();
+    const turns = shareByPolling();
     void turns.run(never);
     const takingOver = vi.fn(never);
     void turns.run(takingOver);
@@ -185,7 +185,7 @@ describe("work that does not end", () => {
   });
 
   test("and that another caller has taken over has a second again", async () => {
-    const turns = takeTurns();
+    const turns = shareByPolling();
     void turns.run(never);
     const [second, third] = [vi.fn(never), vi.fn(never)];
     void turns.run(second);
@@ -201,7 +201,7 @@ describe("work that does not end", () => {
 
   test("is waited for until it ends, and for exactly a second", async () => {
     const settled = vi.fn();
-    const ending = takeTurns();
+    const ending = shareByPolling();
     const work = Promise.withResolvers<void>();
     void ending.run(() => work.promise);
     void ending.settle().then(settled);
@@ -210,14 +210,14 @@ describe("work that does not end", () => {
     work.resolve();
     await vi.advanceTimersByTimeAsync(10);
     expect(settled).toHaveBeenCalledTimes(1);
-    const endless = takeTurns();
+    const endless = shareByPolling();
     void endless.run(never);
     void endless.settle().then(settled);
     await vi.advanceTimersByTimeAsync(999);
     expect(settled).toHaveBeenCalledTimes(1);
     await vi.advanceTimersByTimeAsync(1);
     expect(settled).toHaveBeenCalledTimes(2);
-    await takeTurns().settle();
+    await shareByPolling().settle();
   });
 });
 

@@ -11,7 +11,7 @@ import { type DeviceTools, registrationOffer } from "../../session/devices/prese
 import type { Limited, Refused } from "../../session/errors.ts";
 import type { Application, Reply } from "../../session/migration/application.ts";
 import { type MigrateDeps, type Migrated, migrate, type NotMigrated } from "../../session/migration/migrate.ts";
-import { shareWork } from "../../session/migration/shared-work.ts";
+import { createSingleFlight } from "../../session/migration/single-flight.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { countFailure } from "../refusal.ts";
 import { requestContextOf } from "../request-context.ts";
@@ -57,7 +57,7 @@ export type Migration = {
 
 export function createMigration(deps: MigrationDeps): Migration {
   const { names, reports } = deps;
-  const share = shareWork<Result>({
+  const once = createSingleFlight<Result>({
     isKept: isRefused,
     keepMs: REFUSED_MS,
     maxKept: MAX_REFUSED,
@@ -77,7 +77,7 @@ export function createMigration(deps: MigrationDeps): Migration {
     if (limited !== undefined) throw limited;
     const giveBack = () => failureLimit.giveBack(requester.address() ?? "");
     const key = hash("sha256", old.header);
-    const result = await share(key, () => ask(deps, old, context)).catch((error: unknown) => {
+    const result = await once(key, () => ask(deps, old, context)).catch((error: unknown) => {
       giveBack();
       throw error;
     });

@@ -1,5 +1,6 @@
 /** Ends the sessions that came from a login at an identity provider, when the provider says that the login is over. */
 import type { Audit, Requester } from "../audit.ts";
+import { forEachConcurrently } from "../concurrently.ts";
 import { originOf } from "../events/due-lines.ts";
 import { loginsOf, type Session, type SessionId, type Upstream } from "../model.ts";
 import type { SessionStore } from "../ports.ts";
@@ -19,11 +20,6 @@ type Deps = {
 };
 
 /**
- * How many sessions end at the same time, so that a user with many does not occupy the store. After as many failures, the rest is left to
- * a repeated call.
- */
-const AT_ONCE = 16;
-/**
  * For how long the end of a provider's session is noted at most, in ms. Completing a login takes no longer, and after the next sign-in the
  * provider may have a session of the same name.
  */
@@ -37,13 +33,10 @@ export async function endUpstream(deps: Deps, ended: EndedLogin, requester: Requ
     await deps.store.note({ issuer, endedSession }, Math.min(leftMs, NOTED_MS));
   }
   const found = await Promise.all(loginsOf(ended).map((login) => deps.store.sessionsOf(login)));
-  const left = new Set(found.flat()).values();
   let count = 0;
-  const work = async () => {
-    for (const sid of left) if (await endOne(deps, sid, ended, requester)) count++;
-  };
-  const workers = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
-  for (const worker of workers) if (worker.status === "rejected") throw worker.reason;
+  await forEachConcurrently([...new Set(found.flat())], async (sid) => {
+    if (await endOne(deps, sid, ended, requester)) count++;
+  });
   return count;
 }
 

@@ -3,10 +3,11 @@
  * Each signal is delivered at least once: a cursor moves only after the receiver has accepted the signal, and the next holder of the
  * lease continues at the cursor.
  */
+
+import { forEachConcurrently } from "../../session/concurrently.ts";
 import type { Cursor, Lease } from "../ports.ts";
 import { isPushed } from "./attempt.ts";
 import { type Destination, Dispatch } from "./dispatch.ts";
-import { eachOf } from "./each-of.ts";
 import { hasFilter, Lane, MAX_LINE } from "./lane.ts";
 import type { Line } from "./line.ts";
 import type { DeliveryDeps } from "./ports.ts";
@@ -74,7 +75,7 @@ export class Delivery {
     const lines = [...this.#destinations.values()].flatMap((destination) =>
       [...destination.lane.lines].map((line) => ({ destination, line })),
     );
-    await eachOf(lines, ({ destination, line }) => this.#advance(destination, line));
+    await forEachConcurrently(lines, ({ destination, line }) => this.#advance(destination, line));
   }
 
   /** Stops sending, waits for requests under way, and releases the leases. */
@@ -131,7 +132,9 @@ export class Delivery {
   /** Ends the delivery to a destination, and stores its cursors, so that accepted signals are not sent again after a pause. */
   async #retire(destination: Destination): Promise<void> {
     const { lane, subscription } = destination;
-    await eachOf([...lane.lines], (line) => this.#advance(destination, line)).catch(this.#deps.events.onFailure);
+    await forEachConcurrently([...lane.lines], (line) => this.#advance(destination, line)).catch(
+      this.#deps.events.onFailure,
+    );
     lane.closeAll();
     if (this.#destinations.get(subscription.id) === destination) this.#destinations.delete(subscription.id);
   }
@@ -140,7 +143,7 @@ export class Delivery {
   async #openLines(): Promise<void> {
     const all = [...this.#destinations.values()];
     const missing = [...this.#held].filter(([partition]) => all.some(({ lane }) => lane.line(partition) === undefined));
-    await eachOf(missing, async ([partition, { lease }]) => {
+    await forEachConcurrently(missing, async ([partition, { lease }]) => {
       const cursors = await this.#deps.log.cursors(partition);
       if (this.#held.get(partition)?.lease.fence !== lease.fence) return;
       for (const { lane, subscription } of all) {
@@ -156,7 +159,7 @@ export class Delivery {
     const behind = [...this.#held.keys()].filter(
       (partition) => this.#seen.get(partition) !== ends[partition] || this.#linesOf(partition).some(({ more }) => more),
     );
-    await eachOf(behind, async (partition) => {
+    await forEachConcurrently(behind, async (partition) => {
       if (await this.#read(partition)) this.#seen.set(partition, ends[partition]);
     });
   }

@@ -14,8 +14,8 @@ type Options<T> = {
   readonly clock: Clock;
 };
 
-/** Returns a function that does the work for a key once for all calls that come meanwhile, and keeps some results for a while. */
-export function shareWork<T>({ isKept, keepMs, maxKept, maxUnderWay, busy, clock }: Options<T>) {
+/** Returns a function whose concurrent calls with the same key share one run of the work. Some results are kept for later calls. */
+export function createSingleFlight<T>({ isKept, keepMs, maxKept, maxUnderWay, busy, clock }: Options<T>) {
   const underWay = new Map<string, Promise<T>>();
   /** In the order in which the results expire. */
   const kept = new Map<string, { readonly result: T; readonly until: number }>();

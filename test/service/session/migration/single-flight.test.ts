@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { shareWork } from "../../../../src/service/session/migration/shared-work.ts";
+import { createSingleFlight } from "../../../../src/service/session/migration/single-flight.ts";
 
 const KEEP = 1_000;
 
 function world() {
   let now = 0;
   const work: { readonly key: string; resolve(result: string): void; reject(error: Error): void }[] = [];
-  const share = shareWork<string>({
+  const once = createSingleFlight<string>({
     isKept: (result) => result.startsWith("no"),
     keepMs: KEEP,
     maxKept: 2,
@@ -15,7 +15,7 @@ function world() {
     clock: () => now,
   });
   const run = (key: string) =>
-    share(key, () => new Promise((resolve, reject) => void work.push({ key, resolve, reject })));
+    once(key, () => new Promise((resolve, reject) => void work.push({ key, resolve, reject })));
   const advance = (ms: number) => {
     now += ms;
   };

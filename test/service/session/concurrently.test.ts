@@ -1,13 +1,13 @@
 /** Commands to the store run a few at a time. */
 import { expect, test } from "vitest";
-import { eachOf } from "../../../../src/service/signals/delivery/each-of.ts";
-import { quiet } from "../managed-world.ts";
+import { forEachConcurrently } from "../../../src/service/session/concurrently.ts";
+import { quiet } from "../signals/managed-world.ts";
 
 test("sixteen operations run at the same time at most, and the others follow as those end", async () => {
   const ends: (() => void)[] = [];
   const begun: number[] = [];
   const values = Array.from({ length: 20 }, (_, at) => at);
-  const all = eachOf(values, (value) => {
+  const all = forEachConcurrently(values, (value) => {
     begun.push(value);
     return new Promise((resolve) => ends.push(resolve));
   });
@@ -26,7 +26,7 @@ test("sixteen operations run at the same time at most, and the others follow as 
 
 test("a failure is reported after all others have ended", async () => {
   let ended = 0;
-  const all = eachOf([1, 2, 3], async (value) => {
+  const all = forEachConcurrently([1, 2, 3], async (value) => {
     if (value === 1) throw new Error("out");
     await quiet();
     ended++;
