@@ -180,9 +180,10 @@ export class ModelStore {
     if (verdict === "proof_missing" || verdict === "other_key") {
       return { ok: false, reason: verdict, session: found.session };
     }
-    if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session: found.session };
+    if (verdict === "device_proof_missing" || verdict === "device_required") {
+      return { ok: false, reason: verdict, session: found.session };
+    }
     if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
-    if (verdict === "required") return { ok: false, reason: "device_required", session: found.session };
     if (verdict === "two_holders") {
       return { ok: false, reason: verdict, ...this.#endNamed(found.session, "reuse", { cause: verdict }) };
     }

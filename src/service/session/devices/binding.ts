@@ -33,7 +33,8 @@ export type DevicePresentation = {
  * - `proven`: the refresh is allowed, because the device cookie is fresh and of the session's key. `first_use`: it also binds the session.
  * - `held`: the refresh is allowed with a token of any generation, because the request proves the key that the session is bound to.
  * - `first_proof`: the refresh is allowed. The session has no key. If a new refresh token is made, the proof's key is bound to the session.
- * - `missing`: refused, because a fresh device cookie is missing. `required`: refused, because the session requires a key and has none.
+ * - `device_proof_missing`: the refresh is refused, because a fresh device cookie of the session's key is missing.
+ * - `device_required`: the refresh is refused, because the session requires a device key and has none.
  * - `proof_missing`, `other_key`: the refresh is refused, because the session is bound to a key that each request must prove.
  * - `wrong_transport`: the refresh is refused, because the session's token may not be presented in this way.
  * - `wrong_client`: the refresh is refused, because a client that is not the session's would bind a key. A refusal changes nothing.
@@ -44,8 +45,8 @@ export type DeviceVerdict =
   | "held"
   | "first_proof"
   | ProofRefusal
-  | "missing"
-  | "required"
+  | "device_proof_missing"
+  | "device_required"
   | "wrong_transport"
   | "wrong_client"
   | "two_holders";
@@ -82,7 +83,7 @@ export function judgeDevice(
   if (transport !== undefined && transport !== presentedBy) return "wrong_transport";
   const isGraceOver = deviceRequired === true && now > later(createdAt, lifeMs);
   if (device === undefined) {
-    if (isGraceOver) return "required";
+    if (isGraceOver) return "device_required";
     // A DPoP key is not bound to a session that is refreshed by cookie (the browser kit cannot make its proofs) or requires a device key.
     if (proof === undefined || presentedBy !== "token" || deviceRequired) return "unproven";
     return client === undefined || client === clientId ? "first_proof" : "wrong_client";
@@ -98,14 +99,14 @@ export function judgeDevice(
   const isBound = device.state === "bound";
   if (cookie !== undefined && isSameThumbprint(cookie.thumbprint, device.key.thumbprint)) {
     // Only a browser profile that the service bound has a device cookie. A stale cookie proves nothing, but is no sign of theft.
-    if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return "missing";
+    if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return "device_proof_missing";
     return isBound ? "proven" : "first_use";
   }
-  if (!isBound) return isGraceOver ? "required" : "unproven";
+  if (!isBound) return isGraceOver ? "device_required" : "unproven";
   // For a short time after the key was bound, requests without a device cookie pass: the browser may have sent them before it had one.
   const inFlightMs = 2 * reuseIntervalMs;
   if (Math.abs(now - device.since) <= inFlightMs) return "unproven";
-  return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "missing";
+  return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "device_proof_missing";
 }
 
 /**

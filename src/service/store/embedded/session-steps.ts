@@ -173,8 +173,8 @@ function rotate(
   const isJudged = !isPlain || session.transport !== undefined;
   const verdict = isJudged ? judgeDevice(session, token, presented, now, reuseIntervalMs) : "unproven";
   if (verdict === "proof_missing" || verdict === "other_key") return { ok: false, reason: verdict, session };
-  if (verdict === "missing") return { ok: false, reason: "device_proof_missing", session };
-  if (verdict === "required") return { ok: false, reason: "device_required", session };
+  if (verdict === "device_proof_missing" || verdict === "device_required")
+    return { ok: false, reason: verdict, session };
   if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
   if (verdict === "two_holders") return endReused(deps, session, "two_holders", now, mayEnd);
   const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");

@@ -48,24 +48,32 @@ function around(time: number, given: (now: StoreMs) => Given) {
 }
 
 test("a session that requires a key may lack it for the life of a device cookie", () => {
-  expect(around(CREATED + LIFE, () => ({ required: true }))).toEqual(["unproven", "unproven", "required"]);
+  expect(around(CREATED + LIFE, () => ({ required: true }))).toEqual(["unproven", "unproven", "device_required"]);
 });
 
 test("a device cookie proves the key for its life, also if a clock was set back", () => {
-  expect(around(SINCE + LIFE, () => ({ device: bound, cookieAt: SINCE }))).toEqual(["proven", "proven", "missing"]);
-  expect(around(SINCE - LIFE, () => ({ device: bound, cookieAt: SINCE }))).toEqual(["missing", "proven", "proven"]);
+  expect(around(SINCE + LIFE, () => ({ device: bound, cookieAt: SINCE }))).toEqual([
+    "proven",
+    "proven",
+    "device_proof_missing",
+  ]);
+  expect(around(SINCE - LIFE, () => ({ device: bound, cookieAt: SINCE }))).toEqual([
+    "device_proof_missing",
+    "proven",
+    "proven",
+  ]);
 });
 
 test("without a device cookie a request passes for two reuse intervals after the binding", () => {
   const late = { device: bound, issuedAt: SINCE + 3 * R };
-  expect(around(SINCE + 2 * R, () => late)).toEqual(["unproven", "unproven", "missing"]);
-  expect(around(SINCE - 2 * R, () => late)).toEqual(["missing", "unproven", "unproven"]);
+  expect(around(SINCE + 2 * R, () => late)).toEqual(["unproven", "unproven", "device_proof_missing"]);
+  expect(around(SINCE - 2 * R, () => late)).toEqual(["device_proof_missing", "unproven", "unproven"]);
 });
 
 test("after that, a token from before the end of those two intervals shows that there are two holders", () => {
   const edge = SINCE + 2 * R;
   const verdicts = [-1, 0, 1].map((offset) => around(edge + R, () => ({ device: bound, issuedAt: edge + offset }))[1]);
-  expect(verdicts).toEqual(["two_holders", "two_holders", "missing"]);
+  expect(verdicts).toEqual(["two_holders", "two_holders", "device_proof_missing"]);
 });
 
 test("a token may register a key if it is of the current generation, the next one, or the one before", () => {
@@ -105,7 +113,7 @@ test.each<[string, Partial<Judged>, Partial<DevicePresentation>, string]>([
   ["a token of the token endpoint, by cookie", byToken, {}, "wrong_transport"],
   ["a token of the token endpoint there", byToken, byToken, "unproven"],
   ["a proof by cookie binds nothing", {}, { proof }, "unproven"],
-  ["a proof binds nothing in a session that requires a device key", required, { proof, ...byToken }, "required"],
+  ["a proof binds nothing in a session that requires a device key", required, { proof, ...byToken }, "device_required"],
   ["a first proof of the session's client", {}, { proof, ...byToken, clientId: "app" }, "first_proof"],
   ["a first proof of a client without a name", {}, { proof, ...byToken }, "first_proof"],
   ["a first proof of another client", {}, { proof, ...byToken, clientId: "other" }, "wrong_client"],
@@ -114,9 +122,14 @@ test.each<[string, Partial<Judged>, Partial<DevicePresentation>, string]>([
   ["no proof of a key that each request proves", { device: dpop }, {}, "proof_missing"],
   ["a proof of another key", { device: dpop }, { proof: otherProof }, "other_key"],
   ["a registered key without its cookie", { device: registered }, {}, "unproven"],
-  ["a registered key without its cookie, if one is required", { device: registered, ...required }, {}, "required"],
-  ["a bound key without its cookie, if one is required", { device: bound, ...required }, {}, "missing"],
-  ["a bound key with the cookie of another", { device: bound }, { cookie: otherCookie }, "missing"],
+  [
+    "a registered key without its cookie, if one is required",
+    { device: registered, ...required },
+    {},
+    "device_required",
+  ],
+  ["a bound key without its cookie, if one is required", { device: bound, ...required }, {}, "device_proof_missing"],
+  ["a bound key with the cookie of another", { device: bound }, { cookie: otherCookie }, "device_proof_missing"],
 ])("%s: %4$s", (_, session, presented, verdict) => {
   expect(judged(session, presented)).toBe(verdict);
 });
@@ -131,7 +144,7 @@ test("the first refresh with the cookie of a registered key uses it first", () =
 
 test("a browser that says that it could not renew its cookie is no second holder", () => {
   expect(judged({ device: bound }, {}, SINCE)).toBe("two_holders");
-  expect(judged({ device: bound }, { skipped: true }, SINCE)).toBe("missing");
+  expect(judged({ device: bound }, { skipped: true }, SINCE)).toBe("device_proof_missing");
 });
 
 test("a token from before the binding to a proven key shows two holders, two reuse intervals after it", () => {

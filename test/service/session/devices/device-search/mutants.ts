@@ -14,18 +14,19 @@ export type DeviceMutant = {
   readonly noticedBy: "browser" | "two tabs" | "thief" | "exact thief";
 };
 
-const VERDICT = 'return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "missing"';
+const VERDICT =
+  'return issuedAt <= later(device.since, inFlightMs) && !skipped ? "two_holders" : "device_proof_missing"';
 const IN_FLIGHT = 'if (Math.abs(now - device.since) <= inFlightMs) return "unproven"';
-const REGISTERED = 'if (!isBound) return isGraceOver ? "required" : "unproven"';
+const REGISTERED = 'if (!isBound) return isGraceOver ? "device_required" : "unproven"';
 
 export const DEVICE_MUTANTS: readonly DeviceMutant[] = [
   { name: "bound by the registration itself", text: REGISTERED, becomes: "", noticedBy: "browser" },
   { name: "nothing is in flight", text: IN_FLIGHT, becomes: "", noticedBy: "two tabs" },
-  { name: "no two holders", text: VERDICT, becomes: 'return "missing"', noticedBy: "thief" },
+  { name: "no two holders", text: VERDICT, becomes: 'return "device_proof_missing"', noticedBy: "thief" },
   {
     name: "two holders only by a token from before the first use",
     text: VERDICT,
-    becomes: 'return issuedAt < device.since && !skipped ? "two_holders" : "missing"',
+    becomes: 'return issuedAt < device.since && !skipped ? "two_holders" : "device_proof_missing"',
     noticedBy: "exact thief",
   },
   {
@@ -37,12 +38,12 @@ export const DEVICE_MUTANTS: readonly DeviceMutant[] = [
   {
     name: "a token from before the first use is served",
     text: VERDICT,
-    becomes: 'return issuedAt <= later(device.since, inFlightMs) ? "unproven" : "missing"',
+    becomes: 'return issuedAt <= later(device.since, inFlightMs) ? "unproven" : "device_proof_missing"',
     noticedBy: "thief",
   },
   {
     name: "an old device cookie is none",
-    text: 'if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return "missing"',
+    text: 'if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return "device_proof_missing"',
     becomes: 'if (Math.abs(now - cookie.issuedAtMs) > lifeMs) return isBound ? "two_holders" : "unproven"',
     noticedBy: "thief",
   },

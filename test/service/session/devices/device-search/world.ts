@@ -257,7 +257,7 @@ function* refreshRuns(
     if (!stolen) yield { label, world: undefined };
     return; // The theft is detected, so this history ends.
   }
-  if (verdict === "missing" || verdict === "required") {
+  if (verdict === "device_proof_missing" || verdict === "device_required") {
     if (!refresh.skipped) yield { label, world: undefined }; // The property is broken: a refresh of the user is refused.
     return;
   }
@@ -326,7 +326,7 @@ function* thiefActs(world: World, assumptions: Assumptions): Iterable<Step<World
           yield { label, world: undefined };
         continue;
       }
-      if (verdict === "missing" || verdict === "required") continue;
+      if (verdict === "device_proof_missing" || verdict === "device_required") continue;
       const bound = isOthers && device.state === "bound";
       // The property is broken: the thief stays undetected.
       if (bound && device.since < -2 * R && thief.copiedAt < -LIFE) yield { label, world: undefined };
