@@ -35,7 +35,7 @@ const AT = {
   body: 55,
 } as const;
 
-/** The first byte of a record. The flags for device keys and transports are added to it. */
+/** The first byte of a record. The flags for device keys and transports, by the same names in lua/partition.lua, are added to it. */
 const VERSION = 1;
 const WITH_DEVICE = 2;
 const DEVICE_REQUIRED = 4;
@@ -48,18 +48,23 @@ export function versionOf({ deviceRequired, transport, dpopJkt }: NewSession): n
   return VERSION + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
 }
 
+/** The ways in which a refresh token was presented, for lua/rotate.lua. */
+const IN_COOKIE = 0;
+const RENEWAL_SKIPPED = 1;
+const IN_BODY = 2;
+
 /** The arguments of lua/rotate.lua that every refresh has. */
 type RotateArguments = Extract<ArgumentsOf<"rotate">, { readonly length: 9 }>;
 
 /** Adds what a request shows of its device. Only the first 128 bits of the thumbprint in a device cookie are sent. */
 export function withDevice(args: RotateArguments, presentation: DevicePresentation): ArgumentsOf<"rotate"> {
   const { lifeMs, cookie, skipped, proof, transport, clientId } = presentation;
-  const way = transport === "token" ? 2 : Number(skipped);
+  const way = transport === "token" ? IN_BODY : skipped ? RENEWAL_SKIPPED : IN_COOKIE;
   if (proof !== undefined) {
     const proven = [...args, lifeMs, way, ...cookieArguments(cookie), ...proofWords(proof)] as const;
     return clientId === undefined ? proven : [...proven, clientId];
   }
-  if (cookie === undefined) return way > 0 ? [...args, lifeMs, way] : [...args, lifeMs];
+  if (cookie === undefined) return way !== IN_COOKIE ? [...args, lifeMs, way] : [...args, lifeMs];
   return [...args, lifeMs, way, ...cookieArguments(cookie)];
 }
 

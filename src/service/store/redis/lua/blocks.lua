@@ -3,8 +3,9 @@
 
 -- Returns the position in a record at which the device key begins. Without a device key, that is the position after the end.
 local function device_at(record)
-  if string.byte(record) % 4 < 2 then return #record + 1 end
-  return #record - 40 - struct.unpack('>I2', record, #record - 2)
+  if string.byte(record) % (2 * WITH_DEVICE) < WITH_DEVICE then return #record + 1 end
+  local _, length = struct.unpack(DEVICE_TAIL, record, #record + 1 + SINCE)
+  return #record + 1 + THUMBPRINT - length
 end
 
 -- Returns where a text of a record begins, with its length, and the position after it. Five texts follow the subject; `number` counts them.

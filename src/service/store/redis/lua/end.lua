@@ -21,8 +21,8 @@ local record, with = within_lifetimes(partition, sid, now)
 if with == 'subject' then return 'ending' end
 record = not with and record
 if not record and marked(partition, sid, now) then return 'already' end
-if record and issued_at and string.byte(record) % 4 > 1 and string.byte(record, -1) >= PROOF then
-  local since, key = struct.unpack('>I6c32', record, #record - 46)
+if record and issued_at and string.byte(record) % (2 * WITH_DEVICE) >= WITH_DEVICE and string.byte(record, -1) >= PROOF then
+  local since, key = struct.unpack('>I6c32', record, #record + 1 + THUMBPRINT - PROOF_KEY_BYTES)
   local _, _, created = expiries(record)
   if since <= created or tonumber(issued_at) >= since then
     local proof = proof8 and struct.pack('>I4I4I4I4I4I4I4I4', proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)

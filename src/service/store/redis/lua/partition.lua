@@ -21,6 +21,11 @@ local UPSTREAM = 22 -- the length of the name of a login
 local ATTACHED = 2 * ID + 6
 local NOBODY = string.rep('-', ID)
 local CHUNK = 32 * ENTRY
+local WITH_DEVICE, DEVICE_REQUIRED, BY_COOKIE, BY_TOKEN = 2, 4, 8, 16 -- the flags in the first byte of a record (record.ts)
+-- A record with a device key ends with the thumbprint of the key and DEVICE_TAIL: when the key was registered or bound, its length, its
+-- kind. THUMBPRINT and SINCE are the offsets of both from the end (device-record.ts).
+local DEVICE_TAIL, THUMBPRINT, SINCE = '>I6I2B', -41, -9
+local PROOF_KEY_BYTES = 6 -- the length of what a record has in place of a key that each request proves
 local BOUND = 2 -- the bit in the kind of a device key that says that the key has been used
 local PROOF = 4 -- the bit in the kind of a key that says that each request must prove the key
 

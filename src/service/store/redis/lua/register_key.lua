@@ -17,12 +17,12 @@ if tonumber(generation) < confirmed - 1 then return 'o' end
 
 local from = device_at(record)
 if from <= #record then
-  local since, _, present = struct.unpack('>I6I2B', record, #record - 8)
-  if present < PROOF and string.sub(record, -41, -10) == thumbprint then return 'l' .. struct.pack('>I6', now) .. record end
+  local since, _, present = struct.unpack(DEVICE_TAIL, record, #record + 1 + SINCE)
+  if present < PROOF and string.sub(record, THUMBPRINT, SINCE - 1) == thumbprint then return 'l' .. struct.pack('>I6', now) .. record end
   if present >= BOUND or math.abs(now - since) <= 2 * tonumber(reuse_interval) then return 'k' end
 else
-  version = version + 2
+  version = version + WITH_DEVICE
 end
-record = string.char(version) .. string.sub(record, 2, from - 1) .. key .. thumbprint .. struct.pack('>I6I2B', now, #key, tonumber(kind))
+record = string.char(version) .. string.sub(record, 2, from - 1) .. key .. thumbprint .. struct.pack(DEVICE_TAIL, now, #key, tonumber(kind))
 redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record

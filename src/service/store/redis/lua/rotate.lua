@@ -17,7 +17,7 @@ local sid,
   reuse_interval, -- ms
   marker_life_and_seen, -- how long ended sessions stay marked, ms; after a blank what the session keeps of this request (JSON), if any
   device_life, -- how long a device cookie lives, ms
-  way, -- '0'; '1' if the browser could not renew that cookie; '2' if the token came in the body of a request and not in a cookie
+  way, -- RENEWAL_SKIPPED: the browser could not renew that cookie; IN_BODY: the token came in the body of a request, not in a cookie
   device_issued_at, device1, device2, device3, device4, -- the device cookie: ms, the first words of its thumbprint; zeros if there is none
   proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8, -- the thumbprint of the proven key, in words
   client -- the client that presents the token at the token endpoint
@@ -49,14 +49,16 @@ local function within(time, limit) return math.abs(now - time) <= limit end
 
 local proven, first_use, two_holders, held, unbound = false, false, false, false, nil
 if version > 1 or proof8 then
+  local RENEWAL_SKIPPED, IN_BODY = '1', '2'
+  local function has(flag) return version % (2 * flag) >= flag end
   local max_age = device_life and tonumber(device_life) or math.huge
-  local skipped, only = way == '1', math.floor(version / 8)
-  if only > 0 and (only == 2) ~= (way == '2') then return 't' end
+  local skipped, in_body = way == RENEWAL_SKIPPED, way == IN_BODY
+  if has(in_body and BY_COOKIE or BY_TOKEN) then return 't' end
   local since, length, kind = 0, 0, 0
-  if version % 4 > 1 then since, length, kind = struct.unpack('>I6I2B', record, #record - 8) end
+  if has(WITH_DEVICE) then since, length, kind = struct.unpack(DEVICE_TAIL, record, #record + 1 + SINCE) end
   local proof = proof8 and struct.pack('>I4I4I4I4I4I4I4I4', proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)
-  local holds = proof and length > 0 and string.sub(record, -41, -10) == proof
-  if length == 0 and way == '2' and version % 8 < 4 then unbound = proof end
+  local holds = proof and length > 0 and string.sub(record, THUMBPRINT, SINCE - 1) == proof
+  if length == 0 and in_body and not has(DEVICE_REQUIRED) then unbound = proof end
   if unbound and client then
     local _, size, at = struct.unpack('>I2c0B', record, BODY)
     local own = size == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + size - 1)
@@ -64,11 +66,11 @@ if version > 1 or proof8 then
   end
   local matches = false
   if length > 0 and device4 then
-    local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record - 40)
+    local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record + 1 + THUMBPRINT)
     matches = w1 == tonumber(device1) and w2 == tonumber(device2) and w3 == tonumber(device3) and w4 == tonumber(device4)
   end
   if kind >= PROOF and not holds then
-    local bound = struct.unpack('>I6', record, #record - 46)
+    local bound = struct.unpack('>I6', record, #record + 1 + THUMBPRINT - PROOF_KEY_BYTES)
     two_holders = bound > created and I < bound and not within(bound, 2 * R)
     if not two_holders then return (proof and 'k' or 'n') .. struct.pack('>I6', now) .. record end
   elseif holds or matches then
@@ -76,9 +78,9 @@ if version > 1 or proof8 then
     if not proven then return 'd' .. struct.pack('>I6', now) .. record end
     first_use = kind < BOUND
     held = holds and not first_use
-    if first_use then record = string.sub(record, 1, -10) .. struct.pack('>I6I2B', now, length, kind + BOUND) end
+    if first_use then record = string.sub(record, 1, SINCE - 1) .. struct.pack(DEVICE_TAIL, now, length, kind + BOUND) end
   elseif kind < BOUND then
-    if version % 8 > 3 and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
+    if has(DEVICE_REQUIRED) and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
   elseif not within(since, 2 * R) then
     two_holders = I <= since + 2 * R and not skipped
     if not two_holders then return 'd' .. struct.pack('>I6', now) .. record end
@@ -117,8 +119,8 @@ else
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
   end
   if unbound and outcome ~= 'p' then -- the session's first proof binds it to the key
-    proven, first_use, version = true, true, version + 2
-    body = body .. struct.pack('>I6', now) .. unbound .. struct.pack('>I6I2B', 0, 6, PROOF + BOUND)
+    proven, first_use, version = true, true, version + WITH_DEVICE
+    body = body .. struct.pack('>I6', now) .. unbound .. struct.pack(DEVICE_TAIL, 0, PROOF_KEY_BYTES, PROOF + BOUND)
   end
   record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. body
   redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute) + slack(idle))

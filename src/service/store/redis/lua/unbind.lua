@@ -8,6 +8,6 @@ local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end
 local from = device_at(record)
 if from > #record then return 'n' .. struct.pack('>I6', now) .. record end
-record = string.char(string.byte(record) - 2) .. string.sub(record, 2, from - 1)
+record = string.char(string.byte(record) - WITH_DEVICE) .. string.sub(record, 2, from - 1)
 redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record
