@@ -89,14 +89,19 @@ test("the routes are those of the contract", () => {
   expect(rows.sort()).toEqual(routes.sort());
 });
 
-test("the tables of the architecture have every package, and every folder of the service", () => {
+test("the tables of the architecture have every folder of the service, and of src/ that is not named as a package", () => {
   const page = read("docs/why/architecture.md");
   const foldersOf = (parent: string) =>
     readdirSync(join(ROOT, parent), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => `${parent}/${name}/`);
   const where = (heading: string) => tableOf(page, heading).map(([cell]) => unquoted(cell) ?? "");
-  expect(where("Packages").filter((path) => path.startsWith("src/"))).toEqual(foldersOf("src"));
+  const packages = packageNames().map((folder) => readManifest(folder).name.replace(/^.*\//, ""));
+  const named = ["src/service/", ...packages.map((name) => `src/${name}/`)];
+  expect(packages).toContain("session-service");
+  expect(where("Packages").filter((path) => path.startsWith("src/"))).toEqual(
+    foldersOf("src").filter((path) => !named.includes(path)),
+  );
   const folders = foldersOf("src/service").filter((path) => path !== "src/service/bin/");
   expect(where("Folders of the service").toSorted()).toEqual(folders);
 });
