@@ -137,6 +137,29 @@ test.each([
   expect(seen).toEqual([seen[0], seen[0], seen[0]]);
 });
 
+test.each([
+  [
+    "a header that a proxy has set stays alone",
+    { "x-auth-subject": "alice", "grpc-metadata-x-auth-subject": "admin" },
+    "alice",
+  ],
+  ["a header without a value counts", { "x-auth-subject": "", "grpc-metadata-x-auth-subject": "admin" }, ""],
+  ["the prefix alone is enough", { "grpc-metadata-x-auth-subject": "a" }, "a"],
+  [
+    "a header of the connection ends here",
+    { connection: "keep-alive, Grpc-Metadata-X-Auth-Subject", "grpc-metadata-x-auth-subject": "a" },
+    null,
+  ],
+])("metadata is added to no header of the request: %s", async (_, headers, expected) => {
+  const seen: (string | null)[] = [];
+  const received = (_: unknown, { requestHeader }: { requestHeader: Headers }) =>
+    void seen.push(requestHeader.get("x-auth-subject"));
+  const table = { ...RelayServiceRoutes, grpcMetadata: true };
+  await using listener = await openHttp1(createHttpHandler({ routes: relayRoutes({ received }), tables: [table] }));
+  expect((await listener.fetchRaw({ target: "/v1/items/a", headers })).status).toBe(200);
+  expect(seen).toEqual([expected]);
+});
+
 test("the only mask of a PATCH is derived whatever its name, by option", async () => {
   const http = { rules: [{ selector: "rich.v1.RichService.Echo", patch: "/v1/masked", body: "nested" }] };
   const table = createRoutes(RichService, { serviceConfig: parseServiceConfig({ type: "google.api.Service", http }) });

@@ -46,14 +46,19 @@ const OF_BROWSERS = /^(?:origin|sec-.*)$/;
 
 /**
  * Removes the prefix from the names of request headers. A header is dropped if, without the prefix, it would be one that only the
- * connection, a proxy or a browser may set.
+ * connection, a proxy or a browser may set, or if the request has that header: a proxy that sets a header, such as the identity of the
+ * caller, replaces the one that the client sent, and knows of no prefix.
  */
 export function unprefixMetadata(headers: Headers): void {
-  for (const [name, value] of [...headers]) {
+  const ofConnection = tokens(headers.get("connection"));
+  const lines = [...headers];
+  const given = new Set(lines.map(([name]) => name));
+  for (const [name, value] of lines) {
     if (!name.startsWith(METADATA_PREFIX)) continue;
     headers.delete(name);
     const own = name.slice(METADATA_PREFIX.length);
-    if (own === "" || [OF_ONE_HOP, FORWARDED, OF_PROXIES, OF_BROWSERS].some((names) => names.test(own))) continue;
+    if (own === "" || given.has(own) || ofConnection.includes(name)) continue;
+    if ([OF_ONE_HOP, FORWARDED, OF_PROXIES, OF_BROWSERS].some((names) => names.test(own))) continue;
     headers.append(own, value);
   }
 }
