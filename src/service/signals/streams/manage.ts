@@ -17,6 +17,7 @@ import {
   withDelivery,
   withProperties,
 } from "./configuration.ts";
+import { pushKept } from "./stream-events.ts";
 
 export type StreamDeps = ManagementDeps & StreamPlace;
 
@@ -74,6 +75,7 @@ export async function updateStream(
     const definition = delivery === undefined ? before : withSecretOf(before, withDelivery(deps, before, delivery));
     return withProperties(definition, { eventsRequested, ...(description !== undefined && { description }) });
   });
+  await pushKept(deps, changed);
   return configurationOf(changed, deps);
 }
 
@@ -89,6 +91,7 @@ export async function replaceStream(
     const before = definitionOf(stream);
     return withProperties(withSecretOf(before, withDelivery(deps, before, wanted.delivery)), wanted);
   });
+  await pushKept(deps, changed);
   return configurationOf(changed, deps);
 }
 

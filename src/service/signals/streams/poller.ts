@@ -89,14 +89,15 @@ export class Poller {
     const due = (stream.stream.pending ?? []).filter(({ event }) => isActive || event.type === "stream-updated");
     const events = due.slice(0, limit);
     for (const event of events) sets[event.id] = await streamEventToken(event, stream, this.#signing());
-    if (!isActive) return { sets, moreAvailable: false };
+    const hasMoreEvents = events.length < due.length;
+    if (!isActive) return { sets, moreAvailable: hasMoreEvents };
     const { found, more } = await this.#pass(stream, limit - events.length);
     for (const [at, { signal }] of found.entries()) {
       if (at % SIGNED_AT_ONCE === 0) await nextTurn();
       const endedAt = toWallClock(signal.endedAt, this.#deps.store.shiftMs({ sid: signal.sessionId }));
       sets[signal.id] = await signalToken({ ...signal, endedAt }, stream, this.#signing());
     }
-    return { sets, moreAvailable: more };
+    return { sets, moreAvailable: more || hasMoreEvents };
   }
 
   async #pass(stream: StreamSubscription, limit: number) {

@@ -74,11 +74,13 @@ async function sendStreamEvent(
   if (isHeld && isDisabled(stream)) return true;
   if (isHeld || stream.kind === "ssf_poll") {
     let isKept = false;
-    await changeStream(deps, stream.id, (now) => {
+    const kept = await changeStream(deps, stream.id, (now) => {
       const { pending = [] } = now.stream;
       isKept = pending.length < MAX_PENDING;
       return { ...definitionOf(now), stream: isKept ? { ...now.stream, pending: [...pending, sent] } : now.stream };
     });
+    // The receiver may have resumed the stream in the meantime, or have asked for deliveries by push.
+    await pushKept(deps, kept);
     return isKept;
   }
   if (!hasRoom(stream)) return false;
@@ -99,6 +101,11 @@ export async function pushHeld(deps: StreamEventDeps, id: string): Promise<void>
     return isPushed ? { ...definitionOf(now), stream: settings } : definitionOf(now);
   });
   beginPushing(deps, stream, held);
+}
+
+/** Pushes the events that are kept for a stream, if its receiver neither polls nor waits for the stream to be resumed. */
+export async function pushKept(deps: StreamEventDeps, { id, kind, state, stream }: StreamSubscription): Promise<void> {
+  if (kind === "ssf_push" && state === "active" && stream.pending !== undefined) await pushHeld(deps, id);
 }
 
 /** Pushes events one after the other. Together they count as one event towards the limits of MAX_PUSHES. */

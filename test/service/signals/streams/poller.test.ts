@@ -228,6 +228,23 @@ describe("events about the stream itself", () => {
     expect((await deps.subscriptions.get(id))?.stream).not.toHaveProperty("pending");
   });
 
+  test("that the response has no room for are more to ask for, without signals and while the stream is paused", async () => {
+    const { poll, verify, deps, id } = await openPolls(0);
+    for (const state of ["first", "second"]) await verify(state);
+    for (const [maxEvents, moreAvailable] of [
+      [0, true],
+      [1, true],
+      [2, false],
+    ] as const) {
+      const polled = await poll({ maxEvents });
+      expect([Object.keys(polled.sets).length, polled.moreAvailable]).toEqual([maxEvents, moreAvailable]);
+    }
+    for (const change of ["paused", "resumed", "paused"] as const)
+      await setSubscriptionState(deps, id, change, operator);
+    const { sets, moreAvailable } = await poll({ maxEvents: 1 });
+    expect([Object.keys(sets).length, moreAvailable]).toEqual([1, true]);
+  });
+
   test("are not written again by a poll that acknowledges none of them", async () => {
     let writes = 0;
     const { poll, verify, deps } = await openPolls(1);

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Requester } from "../../../../src/service/session/audit.ts";
 import { setSubscriptionState } from "../../../../src/service/signals/manage.ts";
 import type { SendResult } from "../../../../src/service/signals/send/sender.ts";
-import { createStream } from "../../../../src/service/signals/streams/manage.ts";
+import { createStream, replaceStream, updateStream } from "../../../../src/service/signals/streams/manage.ts";
 import { updateStatus } from "../../../../src/service/signals/streams/status.ts";
 import { verifyStream } from "../../../../src/service/signals/streams/stream-events.ts";
 import { ENDPOINT, NOW, openSignals, operator, PUSH, quiet, receiver } from "../managed-world.ts";
@@ -16,8 +16,8 @@ const MAX_PUSHES = { stream: 4, receiver: 8, all: 16 };
 const given: SendResult = { ok: true, status: 202 };
 
 /** Opens a world in which verifications are counted. */
-function openEvents() {
-  const world = openSignals();
+function openEvents(...replaced: Parameters<typeof openSignals>) {
+  const world = openSignals(...replaced);
   const counted: string[] = [];
   const verificationLimit = {
     take: (id: string, owner: string) => void counted.push(`${id} ${owner}`),
@@ -113,6 +113,41 @@ describe("a verification event", () => {
     await updateStatus(deps, id, { status: "enabled" }, receiver);
     await quiet();
     expect([sent, (await pending(id))?.length, failures]).toEqual([[], 1, []]);
+  });
+
+  test.each([
+    ["update", updateStream],
+    ["replacement", replaceStream],
+  ])(
+    "that was held for polls is pushed after an %s of the stream, if its receiver polls no more",
+    async (_, change) => {
+      const { deps, stream, verify, pending, events } = openEvents();
+      const id = await stream("poll");
+      await verify(id, "waits");
+      const delivery = { method: PUSH, endpointUrl: ENDPOINT };
+      await change(deps, id, { eventsRequested: [], delivery }, receiver);
+      await quiet();
+      expect([events(), await pending(id)]).toEqual([[{ [VERIFICATION]: { state: "waits" } }], undefined]);
+    },
+  );
+
+  test("is pushed if its stream is resumed while it is about to be held", async () => {
+    let onDefine = async () => {};
+    const world = openEvents(({ define }) => ({
+      async define(...change) {
+        const before = onDefine;
+        onDefine = async () => {};
+        await before();
+        return define(...change);
+      },
+    }));
+    const { deps, stream, verify, pending, events } = world;
+    const id = await stream("push");
+    await updateStatus(deps, id, { status: "paused" }, receiver);
+    onDefine = async () => void (await updateStatus(deps, id, { status: "enabled" }, receiver));
+    await verify(id, "late");
+    await quiet();
+    expect([events(), await pending(id)]).toEqual([[{ [VERIFICATION]: { state: "late" } }], undefined]);
   });
 
   test("is pushed with no other where none was held", async () => {
