@@ -147,7 +147,7 @@ function followSignal(signal: AbortSignal | undefined, abort: (reason: unknown) 
   return () => signal.removeEventListener("abort", onAbort);
 }
 
-/** Returns the time in whole milliseconds, by a clock that nobody sets: the timeout is the time that remains. */
+/** Returns whole milliseconds of a monotonic clock, so that setting the machine's clock does not change the time that remains. */
 const monotonicMs = () => Math.trunc(performance.now());
 
 const nothing = () => {};

@@ -39,7 +39,9 @@ type Reading = Target | Unreadable | "bound" | "unknown";
 
 class NameReader {
   readonly #bound: readonly string[];
-  /** For each type, the rests of the name that lead to no field, so that each is tried once, in however many ways a name can be split. */
+  /**
+   * For each type, the rests of the name that lead to no field. So each rest is tried once, however many ways there are to split the name.
+   */
   readonly #dead = new Map<DescMessage, Map<number, Reading>>();
 
   constructor(bound: readonly string[]) {

@@ -56,8 +56,8 @@ export type Transport = "cookie" | "token";
 
 /**
  * The fields that a session is created with. Stores keep the fields for which they have no form of their own as one JSON text, so an
- * optional field is added only here. Scripts of Redis decide by three such fields: by `kind`, for limits, by `upstream`, and by `actor`,
- * because a session with an actor is never elevated, and does not count among those of its subject.
+ * optional field is added only here. The scripts of Redis read three of these fields: `kind`, for limits; `upstream`, to find the sessions
+ * of a login; and `actor`, because a session with an actor is never elevated, and does not count among those of its subject.
  */
 export type NewSession = {
   readonly sid: SessionId;
@@ -87,7 +87,7 @@ export type NewSession = {
   readonly upstream?: Upstream;
 };
 
-/** Every field, undefined where it is absent: so one that is forgotten does not compile. */
+/** All fields, with undefined for those that are absent, so that a forgotten field does not compile. */
 type EveryField<Fields> = { readonly [name in keyof Fields]-?: Fields[name] | undefined };
 
 /** Returns the fields that are not undefined. */

@@ -15,7 +15,10 @@ const DONE: Done = { ok: true };
 type NotFound = { readonly ok: false; readonly reason: "not_found" };
 const NOT_FOUND: NotFound = { ok: false, reason: "not_found" };
 
-/** Refuses an access token whose session has ended, or that is stale. An update that comes later does not concern the operation. */
+/**
+ * Refuses an access token whose session has ended, or that is stale. An update of the session after this check does not affect the
+ * operation.
+ */
 async function requireCurrent({ store }: Pick<Deps<"find">, "store">, caller: AccessClaims): Promise<Done | Refused> {
   const found = await store.find(caller.sid);
   if (!found.ok) return revoked(caller);

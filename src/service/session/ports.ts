@@ -64,14 +64,15 @@ export type CreateOptions = {
   /** If it refuses the session, nothing is created, and nothing ends. */
   readonly limit?: SessionLimit | undefined;
   /**
-   * A session that ends before the creation (`replaced`), in the same step if it has the same subject. If it is live and the limit counts
-   * it, the new one takes its place whatever the limit.
+   * The session that the new one replaces. It ends (`replaced`) before the creation, in the same step if both have the same subject. If it
+   * is live and the limit counts it, the new session takes its place, and the limit refuses nothing.
    */
   readonly replaces?: SessionId | undefined;
   readonly origin?: Origin | undefined;
   /**
-   * Claims the id for so many ms. Until then a later call with the same id gets the session of the first one (`isNew` is false), or `ended`
-   * if that has ended. So an id that follows from something else, such as a session of another system, leads to one session.
+   * For how long the id of the session is claimed, in ms. In that time, a further call with the same id returns the session of the first
+   * call (`isNew` is false), or `ended` if that session has ended. So an id that is derived from something else, such as a session of
+   * another system, leads to one session only.
    */
   readonly claimMs?: number | undefined;
 };

@@ -11,7 +11,7 @@ export type EndedSession = { readonly sid: SessionId; readonly actor?: string | 
 export type CreateOutcome =
   | {
       readonly ok: true;
-      /** False if an earlier call has created the session, of which only a call with `claimMs` learns. */
+      /** False if an earlier call has created the session. Only a call with `claimMs` returns such a session. */
       readonly isNew: boolean;
       readonly session: Session;
       readonly rotation: RotationState;
@@ -20,8 +20,8 @@ export type CreateOutcome =
       /** The session to replace, if it was live and has ended now. */
       readonly replaced: EndedSession | undefined;
       /**
-       * Whether none of the subject's live sessions, of the newest 128, was created with the same user agent. False if it is empty, and
-       * with `claimMs`, because the session continues one of another system.
+       * Whether none of the subject's newest 128 live sessions was created with the same user agent. Always false if the user agent is
+       * empty, and with `claimMs`, because such a session continues one of another system.
        */
       readonly newDevice: boolean;
     }

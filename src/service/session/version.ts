@@ -5,7 +5,7 @@ type Versioned = Pick<Session, "version" | "staleBelow">;
 
 /**
  * Counts a change of a session in its version. With `refresh`, access tokens of all versions before are stale from then on. `isMarked` says
- * whether the revocation log needs a mark of that: if all of them were stale already, it needs none. Then a repeated change has no effect.
+ * whether the revocation log needs a mark for that. It needs none if those tokens were stale already, so a repeated change has no effect.
  */
 export function countVersion<S extends Versioned>(
   session: S,

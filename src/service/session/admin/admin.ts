@@ -73,8 +73,8 @@ type ForgetDeps = Deps<"endAll" | "forget"> & {
 type Forgotten = ForgetOutcome & { readonly sessions: number };
 
 /**
- * Ends the sessions that a subject has now, gives receivers of signals the time to learn that, and removes what the store keeps of the
- * subject. Nothing that is recorded of this names the subject: the endings have no due records, and their events are not kept.
+ * Ends the sessions that a subject has now, waits for the delivery of their signals, and then removes what the store keeps of the subject.
+ * No record of this names the subject: the endings write no due records, and their events are not kept.
  */
 export async function forgetSubject(
   { store, audit, delivered }: ForgetDeps,

@@ -17,9 +17,9 @@ type Deps = Parameters<typeof create>[0] & {
 type ActorRefused = { readonly ok: false; readonly reason: "ended" | "has_actor" | "full" };
 
 /**
- * Creates a session like `create`. If it is to end with the actor's own session, it is attached to that session before anybody gets its
- * tokens. If the actor's session has ended by then, it ends, too. So no such session outlives the actor's: if this instance dies in
- * between, nobody has the tokens.
+ * Creates a session like `create`. A session that is to end with the actor's own session is attached to that session before its tokens are
+ * returned. If the actor's session has ended by then, the new session ends at once. If this instance dies before it has attached the new
+ * session, nobody has received its tokens. So nobody can use the new session after the actor's session has ended.
  */
 export async function createForActor(
   deps: Deps,

@@ -17,7 +17,7 @@ export type SessionFilter = {
   readonly createdBefore?: StoreMs;
 };
 
-/** No session was created before or after these times. */
+/** No session was created before EARLIEST or after LATEST. */
 const EARLIEST = storeMs(0);
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 

@@ -32,7 +32,7 @@ export function createAttachedEndings({ store, audit, onError }: Deps): RegularL
   const work = async () => {
     await undefined; // The work begins later, because the store may call the listener before its method returns.
     do {
-      isWanted = false; // A note that is left from now on may be missed by the call that follows.
+      isWanted = false; // The call that follows may miss notes that are left from now on.
       for (const { sid, subject, actor } of await store.endAttached()) {
         audit({ event: "session_ended", sid, subject, actor, reason: "actor_ended" }, UNKNOWN_REQUESTER);
       }

@@ -8,9 +8,9 @@ import { toWallClock, type WallMs } from "../time.ts";
 
 /** What a provider has ended: one of its sessions, or all sessions of a user. At least one of the two is present. */
 type EndedLogin = Upstream & {
-  /** When the provider says so. Sessions that were created later stay: a message that is repeated ends no later login. */
+  /** Only sessions that were created up to this time end, so that a repeated message of the provider does not end a later login. */
   readonly createdUntil: WallMs;
-  /** How long it is until then, in ms. 0 or less if the time is over. */
+  /** How long it is until `createdUntil`, in ms; 0 or less if that time has passed. */
   readonly leftMs: number;
 };
 
@@ -28,7 +28,8 @@ const NOTED_MS = 15_000;
 /** @returns how many sessions have ended @throws StoreUnavailable if some may still be live. The call can be repeated */
 export async function endUpstream(deps: Deps, ended: EndedLogin, requester: Requester): Promise<number> {
   const { issuer, sessionId: endedSession, leftMs } = ended;
-  // The session may be about to be created. So its end is noted before it is looked for: it is found, or its creation finds the note.
+  // A session of this login may be created at the same time. The end of the login is noted before its sessions are looked for, so that
+  // either this search finds such a session, or its creation finds the note.
   if (endedSession !== undefined && leftMs > 0) {
     await deps.store.note({ issuer, endedSession }, Math.min(leftMs, NOTED_MS));
   }
@@ -53,7 +54,7 @@ type EndDeps = Pick<Deps, "audit"> & { readonly store: Pick<SessionStore, "end">
 
 async function endLogin({ store, audit }: EndDeps, sid: SessionId, requester: Requester): Promise<boolean> {
   const outcome = await store.end(sid, "upstream_logout", originOf(requester));
-  // Somebody else may have ended it since it was found.
+  // Another call may have ended the session since it was found.
   if (!outcome.ok || !outcome.wasLive) return false;
   const { subject, actor } = outcome;
   audit({ event: "session_ended", sid, subject, actor, reason: "upstream_logout" }, requester);

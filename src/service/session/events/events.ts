@@ -119,9 +119,9 @@ export type EventRecord = {
 
 export interface SessionEventLog {
   /**
-   * Keeps events for `retentionMs` (0: not at all), and deletes the notes that they were still to be recorded (due records). An event whose
-   * due record is gone is recorded already, and is not written again. An event that needs no due record is not written if its session is
-   * not live and has no events: `forget` has removed them.
+   * Keeps events for `retentionMs` (0: not at all), and deletes their due records. An event whose due record is gone was recorded before,
+   * and is not written again. An event that needs no due record is not written if its session is not live and has no events, because then
+   * `forget` has removed them.
    *
    * @returns the events that the store did not accept, or may not have accepted; they are to be written again
    */

@@ -4,8 +4,8 @@
  *
  * This module also finds due records (notes of events that are still to be recorded) that other instances have left behind. It takes over a
  * due record when the record is old enough and its part of the store has been readable for all that time: a live instance has deleted its
- * due record by then. So an event is recorded twice only if an instance dies, or loses a store that others reach, in the some 20 ms between
- * writing the line and writing the event.
+ * due record by then. An event is recorded twice only if an instance dies, or loses a store that others reach, in the roughly 20 ms between
+ * its audit line and its event.
  */
 import type { Audit } from "../audit.ts";
 import type { Clock, SessionStore } from "../ports.ts";
@@ -81,8 +81,8 @@ export class EventRecorder {
     if (event.event === "session_renewed") return lines(event, requester);
     const kept = keptOf(event, requester, this.#keeping);
     const isDue = event.event === "authn_token_reuse" || kept?.dueKey !== undefined;
-    // If this process was suspended, another instance may have claimed this due record; if memory is full, the event cannot be kept. Then
-    // nothing is recorded here: the instance that claims the due record records the event, exactly once.
+    // If this process was suspended, another instance may have claimed the due record. If too many events wait, this one cannot be kept. In
+    // both cases nothing is recorded here: the instance that claims the due record writes the line and the event.
     if (isDue && (this.#isDoubtful() || this.#waiting.length >= MAX_WAITING)) return;
     lines(event, requester);
     if (kept === undefined) return;

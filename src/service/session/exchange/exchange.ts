@@ -128,7 +128,7 @@ function actorsOf(policy: ExchangePolicy, { subject, actor }: ExchangeRequest): 
   const former = readActors(act, actor === undefined ? MAX_ACTORS : MAX_ACTORS - 1);
   if (act !== undefined && former === undefined) return WRONG_ACTOR;
   if (actor === undefined) return former;
-  // If somebody acts for the actor, the chain would not name them.
+  // If somebody acts for the actor, the request is refused, because the chain of the new token would not name that party.
   if (actor.all.act !== undefined || !mayAct(policy, actor.sub)) return WRONG_ACTOR;
   return { sub: actor.sub, ...(former && { act: former }) };
 }
@@ -154,7 +154,10 @@ function namesOfActors(actors: Actors | undefined): readonly string[] {
 
 type Live = Extract<Found, { readonly ok: true }>;
 
-/** Finds the session of the exchanged token, unless it or the session of the actor is not live, or one of the tokens is stale. */
+/**
+ * Returns the session of the exchanged token. Refuses the request if that session or the actor's is not live, or if one of the tokens is
+ * stale.
+ */
 async function findSession({ store }: Deps, { subject, actor }: ExchangeRequest): Promise<Live | TokenRefused> {
   const found = await findLive(store, "subject_token", subject);
   if (!found.ok || actor === undefined) return found;

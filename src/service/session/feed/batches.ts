@@ -47,7 +47,7 @@ export class FeedLog {
   #takeMark(mark: StaleMark): boolean {
     const { sid, expiresAt, minVersion } = mark;
     const known = this.#marks.get(sid);
-    // After a failover that has lost an update, the version of a later one may be the same.
+    // After a failover that has lost an update, a later update may have the same version.
     if (known !== undefined && minVersion <= known.mark.minVersion && expiresAt <= known.mark.expiresAt) return false;
     if (known !== undefined) this.#entries[known.position - this.#start] = undefined;
     this.#marks.set(sid, { mark, position: this.end });

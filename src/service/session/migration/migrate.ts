@@ -2,9 +2,9 @@
  * Migration: a session of another system, whose cookie a browser still presents, becomes a session of this service.
  *
  * One old session leads to one session: the id of the new one follows from the old one, and the store claims that id. So two tabs, two
- * instances and a repeated request get the same refresh token, as long as nobody has used it. After its first use the browser has a cookie
- * of this service. A request that was sent before then has to try again. Later, and after the session has ended, the old session counts
- * for nothing: a logout stays a logout, although the browser may still present the old cookie.
+ * instances and a repeated request get the same refresh token, as long as nobody has used it. Once the token has been used, the browser has
+ * a cookie of this service, and a request that it sent before has to be repeated. From then on, and after the session has ended, the old
+ * session is not accepted any more. So a logout stays a logout, although the browser may still present the old cookie.
  */
 import {
   type Created,
@@ -86,8 +86,8 @@ export async function migrate(
   const { session, rotation, isNew } = result;
   const now = store.now(sid);
   if (rotation.generation > 0) {
-    // The requests of a browser are in flight for at most half the reuse interval, and a session rotates once in it: the second rotation
-    // comes after every request that was sent without the cookie.
+    // A request of a browser is in flight for at most half the reuse interval, and a session rotates at most once in a reuse interval. So
+    // every request that was sent without the new cookie arrives before the second rotation.
     const isRecent = rotation.generation === 1 && Math.abs(now - rotation.childMintedAt) <= deps.reuseIntervalMs;
     return { ok: false, reason: isRecent ? "in_use" : "ended" };
   }

@@ -73,7 +73,10 @@ type RenewalDue =
 const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
 const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
-/** A session without the key that it requires may register one at any time, so the offer is judged as at the end of time. */
+/**
+ * A session that lacks its required key may register one at any time. So the offer to it is made as if the time were LATEST, when every
+ * waiting time is over.
+ */
 const LATEST = storeMs(Number.POSITIVE_INFINITY);
 
 /**
@@ -114,7 +117,7 @@ export async function refresh(
     const lastSeen = deps.lastSeen?.(requester);
     rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation, lastSeen);
   } catch (error) {
-    // If the store did not reply, the attempt does not count. Otherwise tabs that retry during an outage would be over the limit after it.
+    // An attempt to which the store did not reply does not count. Otherwise tabs that retry during an outage would be refused after it.
     deps.refreshLimit.giveBack(limitKey);
     throw error;
   }

@@ -9,11 +9,11 @@
  * The reuse interval, R, is the only constant. Two searches show that no time limit here can be changed: if one were shorter, a browser
  * whose requests take up to R/2 would be logged out; if one were longer, two holders of one token would never be detected.
  *
- * What distinguishes an attacker from another tab: a browser has one cookie jar, so that what it may still present follows from when
- * responses were sent. While other requests of the browser get further children (tokens that replace the presented one), it can still use
- * a child until 2 R after that child was made, but not later. Once no child of a token has been returned for R, the first child to be used
- * is the only one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session. For this reason
- * `repeat` changes the state, too: two sequences of requests may differ only in the time of the last response.
+ * An attacker differs from another tab of the browser: all tabs share one cookie jar, so the times at which responses were sent determine
+ * which tokens the browser may still present. While other requests of the browser get further children (tokens that replace the presented
+ * one), it can still use a child until 2 R after that child was made, but not later. Once no child of a token has been returned for R, the
+ * first child to be used is the only one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session.
+ * For this reason `repeat` changes the state, too: two sequences of requests may differ only in the time of the last response.
  */
 import { type StoreMs, storeMs } from "../time.ts";
 
@@ -110,7 +110,7 @@ export function decide(
     return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
-  // Rule 4: the newest used token is presented again and replaced again, because the response to its refresh was lost, however long ago.
+  // Rule 4: the newest used token is presented again, because the response to its refresh was lost, however long ago. It is replaced again.
   if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // Rule 5: the token was used before.

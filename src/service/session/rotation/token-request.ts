@@ -19,8 +19,9 @@ export function tokenPresentation(lifeMs: number, { clientId, proof }: TokenRequ
 }
 
 /**
- * Returns the session with the audiences that the request asks for. It runs after the rotation, which does no harm: the wrong client has
- * bound no key, and the right client gets the same new token for its token.
+ * Returns the session with the audiences that the request asks for, or why the request is refused. It runs after the rotation. A refusal at
+ * that point harms nobody: the rotation binds a key only for the session's own client (devices/binding.ts), and that client can present its
+ * refresh token again.
  */
 export function judgeTokenRequest(
   { clientId, resources = [] }: TokenRequest,

@@ -80,7 +80,8 @@ export function applyLimit(
   if (excess <= 0) return ENOUGH;
   if (limit.whenExceeded === "refuse")
     return { ok: false, reason: "refused", limit, live: takeExcess(counted, MAX_LISTED, window) };
-  // The last sessions of a part of the list are not ended, since later ones may be among the oldest by then.
+  // If further parts of the list follow, sessions of this part end only while a whole window of them is left: the next part may have a
+  // session that was used less recently.
   const ending = Math.min(excess, AT_ONCE, isAll ? excess : counted.length - window + 1);
   const evicted = takeExcess(counted, ending, window).map(({ sid }) => end(sid, "session_limit", now, note, subject));
   return { evicted, isEnough: isAll && ending === excess };

@@ -69,7 +69,7 @@ export const restoringPath = (path: string): string => `${path}.restoring`;
 /** Returns whether a restore was killed after it had moved the former file away. */
 export const isHalfRestored = (path: string): boolean => !existsSync(path) && existsSync(restoringPath(path));
 
-/** A new file in the place of one that was to be restored would log out every user without a word. */
+/** If a new file took the place of the one that is to be restored, every user would be logged out, and no error would say why. */
 function refuseHalfRestored(path: string): void {
   if (!isHalfRestored(path)) return;
   throw new Error(

@@ -26,7 +26,7 @@ import type { Transactions } from "./transactions.ts";
 
 /** How many sessions one transaction ends, in about 2 ms. */
 export const AT_ONCE = 50;
-/** A subject with more sessions than this has many. The one more is that of a logout which ends all others. */
+/** A subject with more sessions than this counts as one with many. The additional one is the session that a logout of all others spares. */
 const FEW_TO_END = AT_ONCE + 1;
 /** How many sessions one transaction examines for their expiry, in about 2 ms. */
 const EXAMINED_AT_ONCE = 200;

@@ -7,7 +7,7 @@ import type { Transactions } from "./transactions.ts";
 export type Writes = Pick<Transactions, "write"> & {
   /** Notes an entry that was appended to the log. */
   readonly publish: (entry: LogEntry) => void;
-  /** Notes the result of a statement by which sessions have to end because those of their actors have. */
+  /** Notes the result of a statement that marks the sessions which have to end because their actors' sessions have ended. */
   readonly handOver: (result: Pick<StatementResultingChanges, "changes">) => void;
 };
 

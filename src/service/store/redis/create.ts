@@ -29,8 +29,9 @@ export function createCreation(
       const { sid, subject } = session;
       const tag = tagOfSession(sid);
       if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
-      // A session to replace in another partition has another subject, and a separate script ends it before the creation. If the creation
-      // then fails, there is one session too few, which is better than one too many. With a limit that may refuse, the order is reversed.
+      // If the session to replace is in another partition, it has another subject, and a separate script ends it. That script runs before
+      // the creation: if the creation then fails, there is one session too few, which is better than one too many. If a limit may refuse
+      // the new session, the script runs after the creation.
       const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag ? replaces : undefined;
       const endElsewhere = async (): Promise<EndedSession | undefined> => {
         if (elsewhere === undefined) return undefined;
@@ -110,7 +111,7 @@ async function runInSteps(
       continue;
     }
     const [replaced = EMPTY, device = EMPTY, ...ended] = rest;
-    // A run that ends sessions may end the only one of the same device, so what the first of them has found counts.
+    // A run that ends sessions may end the only one of the same device. So the first of these runs decides whether the device is new.
     if (ended.length > 0) newDevice ??= device.length > 0;
     evicted.push(...ended.map(endedSession));
     if (result === "sweep") await sweep(link, tag, subject);

@@ -50,7 +50,7 @@ export function subscribe(
   };
   const wakers = createWakers(open, shut);
   let stop = ignore;
-  // It listens for as long as somebody wants to know of endings that were handed over, too.
+  // Listeners for endings that were handed over keep the subscription open, too.
   const handOvers = createWakers(
     () => {
       stop = wakers.add(ignore);

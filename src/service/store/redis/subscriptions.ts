@@ -56,8 +56,8 @@ export function createSubscriptions(
 
     repair: () => repair(link, log),
 
-    // Signals that the new definition wants beside endings are logged before it is written, and until the subscription is deleted: its
-    // filter leaves out those that it does not want any more.
+    // The signals that the new definition wants beside endings are logged from before it is written until the subscription is deleted. If a
+    // later definition does not want them any more, its filter leaves them out.
     async define(id, definition, before) {
       if (noticesOf(definition.filter).length > 0) await log.changeReaders("add", id, definition.filter);
       return changeDurably("define", id, [JSON.stringify(definition), JSON.stringify(before)]);

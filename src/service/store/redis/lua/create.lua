@@ -131,7 +131,8 @@ local function make_room_within_limit()
     end
     return reply
   end
-  -- The last sessions of a part of the list are not ended, since later ones may be among the oldest by then.
+  -- If further parts of the list follow, sessions of this part end only while a whole WINDOW of them is left: the next part may have a
+  -- session that was used less recently.
   local ending = math.min(excess, MOST, is_all and excess or #counted - window + 1)
   evict(take_excess(counted, ending, window))
   return (ending < excess or not is_all) and reply_evicted({ 'again', '', new }) or nil
@@ -277,7 +278,7 @@ local function add_to_order()
 end
 
 -- When the last session of a subject expires, nothing removes the subject from the index. So each creation examines two random subjects,
--- and removes those without live sessions. So most subjects in the index have live sessions.
+-- and removes those without live sessions. That keeps the subjects without live sessions few.
 local function drop_empty_subjects()
   local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
   for at = 1, #drawn, 2 do

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Ends the expired sessions in a part of the order of creation. One step removes them from the order and logs them, so each of them ends
--- once. Their records stay until Redis drops them, so the reason for refusing a refresh stays the same, but without the data of the user:
--- nothing finds them any more, so ForgetSubject could not remove it. A session that has ended in a logout of everyone stays until its
--- signal has been appended, because the signal contains data of the record.
+-- once. Their records stay until Redis drops them, so that refreshes are still refused for the same reason. The data of the user is removed
+-- from them at once, because no index names them any more and ForgetSubject could not find them. A session that has ended in a logout of
+-- everyone stays until its signal has been appended, because the signal contains data of the record.
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';

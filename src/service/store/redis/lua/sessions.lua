@@ -125,7 +125,8 @@ local function event_functions()
     redis.call('SET', key, string.sub(sids, from) .. sid, 'PXAT', last)
   end
 
-  -- Turns the note of a session's creation into an event, because its record goes, and its subject's list names it no longer.
+  -- Turns the note of a session's creation into an event. The session ends, so its record, which has the rest of the event, is removed, and
+  -- the list of its subject does not name it any more.
   local function complete(partition, sid, record, now)
     local notes = partition .. 'C'
     local note = redis.call('HGET', notes, sid)
