@@ -128,11 +128,13 @@ export async function waitFor<T>(running: Process, found: () => T | undefined): 
   }
 }
 
+const DEFAULTS = { PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", OVERLOAD_MAX_LOOP_DELAY: "10s" };
+
 /** Starts the service and waits for its ready line. It uses the embedded store and free ports, unless `env` sets something else. */
 export async function startService(env: Readonly<Record<string, string>> = {}, root?: string): Promise<Service> {
   const dataDir = env.DATA_DIR ?? join(scratch(), "data");
-  // Without a load balancer no drain delay is needed. Tests of the drain set one.
-  const given = { PORT: "0", ADMIN_PORT: "0", DRAIN_DELAY: "0", ...env, DATA_DIR: dataDir };
+  // Without a load balancer no drain delay is needed, and a slow machine is no overload. Tests of either set them.
+  const given = { ...DEFAULTS, ...env, DATA_DIR: dataDir };
   const running = spawnService(given, root);
   const line = await waitFor(running, () => {
     const end = running.stdout().indexOf("\n");
