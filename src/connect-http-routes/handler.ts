@@ -7,7 +7,7 @@ import { createEndpoints, type Endpoint } from "./call/endpoints.ts";
 import type { Exchange } from "./call/exchange.ts";
 import { callServerStreaming, callUnary } from "./call/invoke.ts";
 import { type RecordedRpc, recordRoutes } from "./call/recorder.ts";
-import { type Codecs, createCodecs } from "./codec/content-codec.ts";
+import { createCodecs } from "./codec/content-codec.ts";
 import type { HandlerOptions } from "./options.ts";
 import { readRequest } from "./read-request.ts";
 import { openRequestStream } from "./read-request-stream.ts";
@@ -16,7 +16,7 @@ import { type ResponseOptions, Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";
 import { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
 import { createMethodOverride, type MethodOverride } from "./routes/method-override.ts";
-import type { RouteTable } from "./routes/model.ts";
+import type { Route, RouteTable } from "./routes/model.ts";
 import { createPathPrefix } from "./routes/path-prefix.ts";
 import { serveRequestStream } from "./serve-request-stream.ts";
 import { forwardTo } from "./upstream/forward.ts";
@@ -38,7 +38,7 @@ const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 /** @throws Error if a table names a service that is not registered, or if two routes match the same requests */
 export function createRequestHandler<Source>(options: HandlerOptions<Source>): RequestHandler<Source> {
   const tables = tablesOf(options);
-  const { readMaxBytes = DEFAULT_READ_MAX_BYTES, contextValues, transport } = options;
+  const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
   const recorded = recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes });
   const endpoints = createEndpoints(recorded, { ...options, tables });
   const servedTables = tables.map((table) => ({
@@ -46,85 +46,78 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
     routes: table.routes.filter((route) => endpoints.has(route)),
   }));
   const matcher = createMatcher(servedTables, options.multiSegmentDecoding);
+  const override = createMethodOverride(servedTables, options.methodOverride);
+  return { ...belowPrefix(options.requestPathPrefix, matcher, override), serve: createServe(options, endpoints) };
+}
+
+/** Returns the function that begins the calls of requests and serves them. */
+function createServe<Source>(options: HandlerOptions<Source>, endpoints: ReadonlyMap<Route, Endpoint>) {
+  const { refuse, contextValues, transport } = options;
   const codecs = createCodecs(options.codecs ?? []);
   const responses = new Responses(withHeadWait(options), codecs);
-  const deps = { responses, codecs, refuse: options.refuse };
   const bounds = new Bounds(options);
 
-  /** Begins the call of a request and serves it. What fails before there is a call is responded to here. */
-  function serve(exchange: Exchange<Source>, match: Match, query: string): Promise<void> {
+  /** Serves a call until it ends. @param inFlight undefined if the body needs no limit beyond its size */
+  async function serveCall(
+    exchange: Exchange<Source>,
+    endpoint: Endpoint,
+    call: Call,
+    bindings: readonly Binding[],
+    query: string,
+    inFlight: CallInFlight | undefined,
+  ): Promise<void> {
+    const { rpc, method } = endpoint;
+    try {
+      // Node calls handlers as soon as it has parsed a head. After this wait it has also parsed a small body that arrived with the head.
+      await undefined;
+      const gated = refuse === undefined ? passRequestGate(rpc, call) : refuse(call);
+      const refused = gated instanceof Promise ? await gated : gated;
+      if (refused !== undefined) {
+        call.end(refused);
+        return responses.fail(exchange, endpoint, call, refused);
+      }
+      call.begin();
+      if (rpc.spec.kind === "client_streaming" || rpc.spec.kind === "bidi_streaming") {
+        const incoming = openRequestStream(exchange, endpoint, call, bindings, query, codecs, inFlight);
+        return await serveRequestStream(responses, exchange, endpoint, call, incoming);
+      }
+      const reading = readRequest(exchange, endpoint, bindings, query, codecs, inFlight);
+      const input = reading instanceof Promise ? await reading : reading;
+      if (rpc.spec.kind === "server_streaming") {
+        const messages = await callServerStreaming(rpc, call, input);
+        return await sendStream(responses, exchange, endpoint, call, messages);
+      }
+      const output = create(method.output, await callUnary(rpc, call, input));
+      await responses.succeed(exchange, endpoint, call, output);
+      call.end();
+    } catch (error) {
+      call.end(error);
+      await failOnceParsed(responses, exchange, endpoint, call, error);
+    } finally {
+      inFlight?.end();
+    }
+  }
+
+  return (exchange: Exchange<Source>, match: Match, query: string): Promise<void> => {
     const endpoint = match.kind === "route" ? endpoints.get(match.route) : undefined;
     try {
-      if (match.kind !== "route" || endpoint === undefined) {
-        return Promise.resolve(respondWithoutRoute(responses, exchange, match));
-      }
+      if (match.kind !== "route" || endpoint === undefined) return respondWithoutRoute(responses, exchange, match);
       const { headers, source } = exchange;
-      const { maxTimeoutMs, shutdownSignal } = endpoint.rpc.options;
       if (endpoint.grpcMetadata) unprefixMetadata(headers);
       const call = new Call(endpoint.method, exchange, {
-        timeoutMs: readTimeout(headers, maxTimeoutMs),
-        shutdownSignal,
+        timeoutMs: readTimeout(headers, endpoint.rpc.options.maxTimeoutMs),
+        shutdownSignal: endpoint.rpc.options.shutdownSignal,
         contextValues: transport === undefined ? contextValues?.(source) : withPeerAddress(exchange, options),
       });
       const bytes = headers.get("content-length");
       const isSmall = bytes !== null && Number(bytes) <= SMALL_BODY_BYTES && headers.get("content-encoding") === null;
       const inFlight = isSmall && bounds.ignoreSmall ? undefined : bounds.begin();
-      return serveCall(deps, exchange, endpoint, call, match.bindings, query, inFlight);
+      return serveCall(exchange, endpoint, call, match.bindings, query, inFlight);
     } catch (error) {
+      // The request has no call yet.
       return failOnceParsed(responses, exchange, endpoint, undefined, error);
     }
-  }
-
-  const override = createMethodOverride(servedTables, options.methodOverride);
-  return { ...belowPrefix(options.requestPathPrefix, matcher, override), serve };
-}
-
-type CallDeps<Source> = {
-  readonly responses: Responses<Source>;
-  readonly codecs: Codecs | undefined;
-  readonly refuse: HandlerOptions<Source>["refuse"] | undefined;
-};
-
-/** Serves a call until it ends. @param inFlight undefined if the body needs no limit beyond its size */
-async function serveCall<Source>(
-  { responses, codecs, refuse }: CallDeps<Source>,
-  exchange: Exchange<Source>,
-  endpoint: Endpoint,
-  call: Call,
-  bindings: readonly Binding[],
-  query: string,
-  inFlight: CallInFlight | undefined,
-): Promise<void> {
-  const { rpc, method } = endpoint;
-  try {
-    // Node calls handlers as soon as it has parsed a head. After this wait it has also parsed a small body that arrived with the head.
-    await undefined;
-    const gated = refuse === undefined ? passRequestGate(rpc, call) : refuse(call);
-    const refused = gated instanceof Promise ? await gated : gated;
-    if (refused !== undefined) {
-      call.end(refused);
-      return responses.fail(exchange, endpoint, call, refused);
-    }
-    call.begin();
-    if (rpc.spec.kind === "client_streaming" || rpc.spec.kind === "bidi_streaming") {
-      const incoming = openRequestStream(exchange, endpoint, call, bindings, query, codecs, inFlight);
-      return await serveRequestStream(responses, exchange, endpoint, call, incoming);
-    }
-    const reading = readRequest(exchange, endpoint, bindings, query, codecs, inFlight);
-    const input = reading instanceof Promise ? await reading : reading;
-    if (rpc.spec.kind === "server_streaming") {
-      const messages = await callServerStreaming(rpc, call, input);
-      return await sendStream(responses, exchange, endpoint, call, messages);
-    }
-    const output = create(method.output, await callUnary(rpc, call, input));
-    await responses.succeed(exchange, endpoint, call, output);
-    call.end();
-  } catch (error) {
-    call.end(error);
-    await failOnceParsed(responses, exchange, endpoint, call, error);
-  } finally {
-    inFlight?.end();
-  }
+  };
 }
 
 /** Returns the same functions for paths below a prefix. Other paths have no route. */
@@ -196,9 +189,14 @@ function withHeadWait<Source>(options: HandlerOptions<Source>): ResponseOptions<
 }
 
 /** Responds to OPTIONS. @throws FailureError for any other request without a route */
-function respondWithoutRoute<Source>(responses: Responses<Source>, exchange: Exchange<Source>, match: Match): void {
+function respondWithoutRoute<Source>(
+  responses: Responses<Source>,
+  exchange: Exchange<Source>,
+  match: Match,
+): Promise<void> {
   if (match.kind !== "method_not_allowed" || exchange.method !== "OPTIONS") throw new FailureError(notFound(match));
   responses.allow(exchange, match.allow);
+  return Promise.resolve();
 }
 
 function notFound(match: Match): Failure {
