@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { scratch, startService } from "../../support/service.ts";
+import { scratch, startService, waitFor } from "../../support/service.ts";
 import { ISSUER, SIGNALS_URL, StreamReceiver } from "./stream-receiver.ts";
 
 export const tokenOf = (name: string) => `token-of-${name}-`.padEnd(40, "x");
@@ -16,8 +16,12 @@ const entryOf = (name: string, scope: string) => ({
 /** Starts a service. `receiver` may only receive signals, `other` may also manage them, and `reader` may do neither. */
 export async function startTransmitter(env: Readonly<Record<string, string>> = {}) {
   const file = join(scratch(), "admins.json");
-  const receivers = [entryOf("receiver", "signals:receive"), entryOf("other", "signals:manage")];
-  writeFileSync(file, JSON.stringify({ admins: [...receivers, entryOf("reader", "signals:read")] }));
+  const admins = [
+    ...[entryOf("receiver", "signals:receive"), entryOf("other", "signals:manage"), entryOf("reader", "signals:read")],
+  ];
+  const write = (without?: string) =>
+    writeFileSync(file, JSON.stringify({ admins: admins.filter(({ name }) => name !== without) }));
+  write();
   const on = { SIGNALS: "on", SIGNALS_ALLOW_PRIVATE: "on", SIGNALS_URL, ISSUER, SIGNALS_VERIFICATION_INTERVAL: "0" };
   const service = await startService({
     ...on,
@@ -26,5 +30,11 @@ export async function startTransmitter(env: Readonly<Record<string, string>> = {
     ...env,
   });
   const receiverOf = (name: string) => new StreamReceiver(service, tokenOf(name));
-  return { service, receiver: receiverOf("receiver"), other: receiverOf("other") };
+  /** Withdraws a credential, or restores all. Resolves when the service has read that. */
+  const withdraw = async (name?: string) => {
+    const before = service.stderr().length;
+    write(name);
+    await waitFor(service, () => service.stderr().slice(before).includes("admin_tokens_changed") || undefined);
+  };
+  return { service, withdraw, receiver: receiverOf("receiver"), other: receiverOf("other") };
 }

@@ -75,7 +75,7 @@ function admit(
   throw error;
 }
 
-/** Returns a check that a stream makes before each message. It throws a ServiceError if the credential no longer has the scope. */
+/** Returns a check for calls that wait, such as before each message of a stream. @throws ServiceError if the credential lost the scope */
 export function scopeCheckOf(context: HandlerContext): () => void {
   const scope = scopeOf(context.method);
   const { admin } = requestContextOf(context);

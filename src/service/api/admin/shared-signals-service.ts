@@ -27,6 +27,7 @@ import { addSubject, removeSubject } from "../../signals/streams/subjects.ts";
 import { jsonOptions } from "../connect-options.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
+import { scopeCheckOf } from "./authentication.ts";
 
 const CREATED = 201;
 const NO_CONTENT = 204;
@@ -98,7 +99,11 @@ export function sharedSignalsService(deps: SharedSignalsDeps): ServiceImpl<typeo
       if (maxEvents !== undefined && maxEvents < 0) throw invalidRequest("maxEvents", "is negative");
       const stopped = AbortSignal.any([context.signal, deps.draining]);
       const poll = { maxEvents, returnImmediately, verdicts: verdictsOf(request) };
-      return deps.poller.poll(streamId, poll, requestContextOf(context), stopped);
+      const requireScope = scopeCheckOf(context);
+      const polled = await deps.poller.poll(streamId, poll, requestContextOf(context), stopped);
+      // The credential may have been withdrawn while the poll was waiting.
+      requireScope();
+      return polled;
     },
   };
 }

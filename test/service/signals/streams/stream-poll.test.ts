@@ -25,6 +25,13 @@ async function storeOf(kind: (typeof STORES)[number]) {
   return { env: { DATA_DIR: withKeys(), REDIS_URL: redis.url }, stop: () => redis.stop() };
 }
 
+/** Creates a session, and ends it. Returns its id. */
+async function logOut(service: Service): Promise<string> {
+  const { sid, accessToken } = await logIn({ ...service, adminToken: operator });
+  message(await openPublic(service).call(SessionService.method.logout, {}, bearer(accessToken)));
+  return sid;
+}
+
 type Polled = { readonly sets: Readonly<Record<string, string>>; readonly moreAvailable: boolean };
 
 describe.each(STORES)("on the %s store", (kind) => {
@@ -58,11 +65,7 @@ describe.each(STORES)("on the %s store", (kind) => {
 
   async function end(count: number): Promise<string[]> {
     const sids: string[] = [];
-    for (let at = 0; at < count; at++) {
-      const { sid, accessToken } = await logIn({ ...service, adminToken: operator });
-      message(await openPublic(service).call(SessionService.method.logout, {}, bearer(accessToken)));
-      sids.push(sid);
-    }
+    for (let at = 0; at < count; at++) sids.push(await logOut(service));
     return sids.sort();
   }
 
@@ -318,6 +321,22 @@ describe.each(STORES)("on the %s store", (kind) => {
     await stream.remove();
     expect(await poll(at)).toBe(404);
   });
+});
+
+test("a poll that waits returns nothing once its credential is withdrawn, and nothing is lost", async () => {
+  const { service, receiver, withdraw } = await startTransmitter();
+  const { json } = await receiver.streams("POST", { body: {} });
+  const { endpoint_url } = json.delivery as { readonly endpoint_url: string };
+  const waiting = receiver.call("POST", endpoint_url, { returnImmediately: false });
+  // When a later call has its response, the first one has probably been read. Otherwise it is refused as well.
+  await receiver.call("POST", endpoint_url, { returnImmediately: true });
+  await withdraw("receiver");
+  await logOut(service);
+  expect(await waiting).toMatchObject({ status: 401, json: { error: { code: "E001_AUTH_FAILURE" } } });
+  await withdraw();
+  const { json: polled } = await receiver.call("POST", endpoint_url, { returnImmediately: true });
+  expect(Object.keys(polled.sets as object)).toHaveLength(1);
+  await service.stop();
 });
 
 test("an instance returns what another has returned and nobody has acknowledged", async () => {
