@@ -1,7 +1,7 @@
 /** Commands to the store run a few at a time. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { forEachConcurrently } from "../../../src/service/session/concurrently.ts";
-import { quiet } from "../signals/managed-world.ts";
 
 test("sixteen operations run at the same time at most, and the others follow as those end", async () => {
   const ends: (() => void)[] = [];
@@ -11,14 +11,14 @@ test("sixteen operations run at the same time at most, and the others follow as 
     begun.push(value);
     return new Promise((resolve) => ends.push(resolve));
   });
-  await quiet();
+  await nextTurn();
   expect(begun).toEqual(values.slice(0, 16));
   ends[3]?.();
-  await quiet();
+  await nextTurn();
   expect(begun).toEqual(values.slice(0, 17));
   for (let at = 0; at < 20; at++) {
     ends[at]?.();
-    await quiet();
+    await nextTurn();
   }
   await all;
   expect(begun).toEqual(values);
@@ -28,7 +28,7 @@ test("a failure is reported after all others have ended", async () => {
   let ended = 0;
   const all = forEachConcurrently([1, 2, 3], async (value) => {
     if (value === 1) throw new Error("out");
-    await quiet();
+    await nextTurn();
     ended++;
   });
   await expect(all).rejects.toThrow("out");
