@@ -1,7 +1,7 @@
 -- Calls session-service forward-auth for each request. Save this file as /etc/haproxy/session-check.lua.
 local CHECK = "http://127.0.0.1:4181/check"
 local ASKED = {
-  "authorization", "cookie", "dpop", "accept", "origin", "user-agent", "sec-websocket-key",
+  "authorization", "cookie", "dpop", "accept", "origin", "user-agent", "sec-websocket-key", "upgrade",
   "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest",
 }
 local RESPONSE_HEADERS = {

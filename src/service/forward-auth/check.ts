@@ -75,12 +75,16 @@ const FOREIGN: Refusal = {
   body: '{"error":{"code":"E403_FORBIDDEN","message":"cross-site request"}}',
 };
 
+/** The headers of which a WebSocket's request has at least one: over HTTP/2 (RFC 8441) it has no key, and gateways add `Upgrade`. */
+const OF_WEBSOCKETS = ["sec-websocket-key", "upgrade"];
+
 /**
  * Returns whether a page of another site made the browser send its cookies with a request that may change something (CSRF). A WebSocket
  * begins with a GET, but its cookies authenticate everything that follows.
  */
 function isForeign(headerOf: HeaderOf, { method, host }: Target, origins: readonly string[]): boolean {
-  if (isSafe({ method: method ?? "GET" }) && headerOf("sec-websocket-key") === undefined) return false;
+  const isWebSocket = OF_WEBSOCKETS.some((name) => headerOf(name) !== undefined);
+  if (isSafe({ method: method ?? "GET" }) && !isWebSocket) return false;
   const headers = { get: (name: string) => (name === "x-forwarded-host" ? host : headerOf(name)) ?? null };
   return !isSameOrigin({ method: method ?? "GET", headers }, origins);
 }

@@ -5,6 +5,7 @@
  * `X-Forwarded-Method`, `-Host` and `-Uri` describe the request.
  */
 import { type Handler, type Request, respond } from "../../platform/listener/listener.ts";
+import { isSafe } from "../../server/same-origin.ts";
 import type { Check, Decision } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 
@@ -21,7 +22,7 @@ export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (err
       return Array.isArray(value) ? value.join(", ") : value;
     };
     const target = {
-      method: headerOf("x-forwarded-method"),
+      method: headerOf("x-forwarded-method") ?? changingMethodOf(request),
       host: headerOf("x-forwarded-host"),
       path: headerOf("x-forwarded-uri"),
       gateway: request.socket.remoteAddress,
@@ -52,6 +53,14 @@ function cookieHeaders({ ok, cookies = [] }: Decision, isNginx: boolean): Readon
   const numbered = ok || isNginx ? cookies.map((cookie, at) => [`x-auth-set-cookie-${at + 1}`, cookie]) : [];
   // No cache may keep a response that sets a cookie, even if the application allows it.
   return { "set-cookie": [...cookies], ...Object.fromEntries(numbered), "x-auth-cache-control": "no-store" };
+}
+
+/**
+ * Returns the method of the check itself, if it is not safe; otherwise undefined. A gateway that does not report the method of the request,
+ * as Envoy's `http_service`, asks by the same method. Others ask by GET.
+ */
+function changingMethodOf({ method = "GET" }: Request): string | undefined {
+  return isSafe({ method }) ? undefined : method;
 }
 
 /**

@@ -195,6 +195,22 @@ describe.each(GATEWAY_NAMES)("%s", (name) => {
     await forwardAuth.stop();
   });
 
+  test("a page of another site opens no WebSocket with the user's cookie, in any version of HTTP", async () => {
+    forwardAuth = await startForwardAuth(service, ISSUER, "--cookie", "access_token");
+    gateway = await start(new URL(forwardAuth.url).host, await freePort());
+    const { accessToken } = await logIn(service);
+    const from = (site: string, page: string) => ({
+      ...{ cookie: `access_token=${accessToken}`, origin: page, "sec-fetch-site": site, "sec-websocket-version": "13" },
+    });
+    const key = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==" };
+    const foreign = from("same-site", "https://blog.example.com");
+    expect((await send("/socket", { ...foreign, ...key })).status).toBe(403);
+    expect((await send("/socket", { ...from("same-origin", origin), ...key })).status).toBe(200);
+    expect([403, undefined]).toContain(await gateway.beginWebSocket(foreign));
+    await gateway.stop();
+    await forwardAuth.stop();
+  });
+
   test("a check that takes the question and is silent holds nobody up: 503", async () => {
     const silent = createNetServer((socket) => socket.on("error", () => {}));
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));

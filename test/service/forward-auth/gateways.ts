@@ -1,11 +1,14 @@
 /** The gateways that Debian packages, with the configurations of examples/forward-auth. */
+import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import { connect } from "node:http2";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { serverAuthority } from "../../support/certificate.ts";
 import { type Program, startProgram, whileRunning } from "../../support/processes.ts";
 import { request } from "../../support/raw-http.ts";
 import { scratch } from "../../support/service.ts";
+import { inTime } from "../../support/until.ts";
 
 /** Returns an example's configuration with other addresses and files. Each text to replace must exist. */
 function example(name: string, replacements: Readonly<Record<string, string>>): string {
@@ -84,7 +87,14 @@ export const GATEWAY_NAMES = Object.keys(GATEWAYS);
 const { authority, server: certificate } = serverAuthority(["localhost"]);
 
 type Sends = (path: string, headers?: Readonly<Record<string, string>>, method?: string) => ReturnType<typeof request>;
-export type Gateway = { readonly send: Sends; readonly stop: () => Promise<void> };
+export type Gateway = {
+  readonly send: Sends;
+  /**
+   * Begins a WebSocket over HTTP/2 (RFC 8441). Resolves with the status of the response; undefined if the gateway does not offer that.
+   */
+  readonly beginWebSocket: (headers: Readonly<Record<string, string>>) => Promise<number | undefined>;
+  readonly stop: () => Promise<void>;
+};
 
 /** Starts a gateway on `https://localhost`, and resolves when it responds. */
 export async function startGateway(name: string, place: Omit<Place, "directory">): Promise<Gateway> {
@@ -97,5 +107,23 @@ export async function startGateway(name: string, place: Omit<Place, "directory">
     request(`https://${host}`, { method, path, headers: { host, ...headers }, ca: Buffer.from(authority) });
   const program = (GATEWAYS[name] as (place: Place) => Program)({ ...place, directory });
   await whileRunning(program, () => send("/"));
-  return { send, stop: () => program.stop().then(() => undefined) };
+  const beginWebSocket: Gateway["beginWebSocket"] = async (headers) => {
+    const session = connect(`https://${host}`, { ca: authority });
+    try {
+      const settings = await inTime("settings", once(session, "remoteSettings")).catch(
+        (error: NodeJS.ErrnoException) => {
+          if (error.code === "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL") return []; // It does not offer HTTP/2 at all.
+          throw error;
+        },
+      );
+      if (settings[0]?.enableConnectProtocol !== true) return undefined;
+      const protocol = { ":method": "CONNECT", ":protocol": "websocket", ":scheme": "https", ":path": "/socket" };
+      const stream = session.request({ ...protocol, "sec-websocket-version": "13", ...headers });
+      const [response] = await inTime("a response", once(stream, "response"));
+      return response[":status"];
+    } finally {
+      session.destroy();
+    }
+  };
+  return { send, beginWebSocket, stop: () => program.stop().then(() => undefined) };
 }
