@@ -42,6 +42,20 @@ describe("the admin API refuses", () => {
     expect(JSON.parse(body).message.length).toBeLessThan(200);
   });
 
+  test.each([
+    ["/v1/sessions/x", "UpdateSessionRequest"],
+    ["/v1/subjects/x/sessions", "UpdateSubjectSessionsRequest"],
+  ])("at the route %s, too", async (path, type) => {
+    const headers = { "content-type": "application/json", ...bearer(service.adminToken) };
+    const body = JSON.stringify({ claims: {}, accessToken: "REFRESH" });
+    const response = await request(service.adminUrl, { method: "PATCH", path, headers, body });
+    const message = `${type} has no field "accessToken": did you mean accessTokens?`;
+    expect([response.status, JSON.parse(response.body)]).toEqual([
+      400,
+      { error: { code: "E400_INVALID_REQUEST", message } },
+    ]);
+  });
+
   test("in a stream, too", async () => {
     const json = Buffer.from('{"curso":""}');
     const head = Buffer.alloc(5);

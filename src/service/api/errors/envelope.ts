@@ -3,6 +3,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import type { Failure, FailureEncoder, FailureResponse } from "connect-http-routes";
 import { ERRORS, type ErrorCode } from "../../session/errors.ts";
 import { errorCodeOf, isShared, toConnectError } from "./connect-errors.ts";
+import { explainUnknownField } from "./unknown-field.ts";
 
 const CODES: Record<Exclude<Failure["kind"], "rpc">, ErrorCode> = {
   no_route: "E404_NOT_FOUND",
@@ -23,7 +24,7 @@ export function describeFailure(failure: Failure, onBug: (error: unknown) => voi
   if (failure.kind !== "rpc") {
     const code = CODES[failure.kind];
     // The response to a bad request names the invalid field. Any other response has only the text of the table in docs/reference/errors.md.
-    const message = failure.kind === "bad_request" ? failure.error.rawMessage : ERRORS[code].message;
+    const message = failure.kind === "bad_request" ? explained(failure.error.rawMessage) : ERRORS[code].message;
     return { code, message, headers: {}, cause: undefined };
   }
   // The interceptors have translated most errors, but a deadline may expire outside of the interceptors.
@@ -31,6 +32,8 @@ export function describeFailure(failure: Failure, onBug: (error: unknown) => voi
   const code = errorCodeOf(error) ?? "E500_INTERNAL";
   return { code, message: error.rawMessage, headers: Object.fromEntries(error.metadata), cause: error.cause };
 }
+
+const explained = (message: string): string => explainUnknownField(message) ?? message;
 
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
   /** The responses to errors that are created once for all requests. Anybody can cause these errors, so each response is made only once. */
