@@ -2,6 +2,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
+import { NON_BLOCKING } from "./non-blocking.ts";
 
 /** How often a followed file is read, in ms. Notifications of the file system only make a reading happen sooner. */
 const FOLLOW_INTERVAL_MS = 1000;
@@ -87,7 +88,8 @@ export interface Followed<Content, Fault extends Error> {
 
 type FollowedDeps<Content, Fault extends Error> = {
   readonly path: string;
-  readonly read: () => Promise<string>;
+  /** @param flag how the file is opened */
+  readonly read: (flag?: number) => Promise<string>;
   readonly parse: (text: string) => Content;
   readonly faultOf: (error: unknown) => Fault;
 };
@@ -104,7 +106,7 @@ export async function loadFollowed<Content, Fault extends Error>(
     watch({ onChange, onRefusal, onRecovery }: FollowEvents<Content, Fault>, everyMs?: number) {
       const take = async (): Promise<Taken<Fault>> => {
         try {
-          const found = await read();
+          const found = await read(NON_BLOCKING);
           if (found === text) return { ok: true };
           followed.current = parse(found);
           text = found;
@@ -131,7 +133,8 @@ export function loadFollowedTexts<Content>(
 ): Promise<Followed<Content, Error>> {
   return loadFollowed<Content, Error>({
     path: paths[0],
-    read: async () => JSON.stringify(await Promise.all(paths.map((path) => readFile(path, "utf8")))),
+    read: async (flag) =>
+      JSON.stringify(await Promise.all(paths.map((path) => readFile(path, { encoding: "utf8", flag })))),
     parse: (texts) => parse(JSON.parse(texts)),
     faultOf: (error) => (error instanceof Error ? error : new Error(String(error))),
   });

@@ -20,8 +20,8 @@ export function loadProtected<Content, Fault extends Error>(
   const faultAt = (what: string) => new Fault(`${path}: ${what}`);
   return loadFollowed<Content, Fault>({
     path,
-    async read() {
-      const read = await readProtected(path, protection);
+    async read(flag) {
+      const read = await readProtected(path, protection, flag);
       if (!read.ok) throw faultAt(read.fault);
       return read.text;
     },

@@ -48,12 +48,16 @@ type ProtectedText =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly fault: string; readonly isAbsent: boolean };
 
-/** Reads a file, or returns why it must not or cannot be used, as the end of a sentence that begins with its name. */
-export async function readProtected(path: string, protection: Protection): Promise<ProtectedText> {
+/**
+ * Reads a file, or returns why it must not or cannot be used, as the end of a sentence that begins with its name.
+ *
+ * @param flag how the file is opened; default: to read
+ */
+export async function readProtected(path: string, protection: Protection, flag?: number): Promise<ProtectedText> {
   try {
     const fault = await protectionFault(path, protection);
     return fault === undefined
-      ? { ok: true, text: await readFile(path, "utf8") }
+      ? { ok: true, text: await readFile(path, { encoding: "utf8", flag }) }
       : { ok: false, fault, isAbsent: false };
   } catch (error) {
     const code = errorCode(error);

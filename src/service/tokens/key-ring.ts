@@ -15,8 +15,8 @@ export async function loadKeyRing(path: string): Promise<KeyRing> {
   let lost = false;
   const file = await loadFollowed<Keys, KeyRingFault>({
     path,
-    async read() {
-      const text = await readRingText(path, "service");
+    async read(flag) {
+      const text = await readRingText(path, "service", flag);
       lost = false;
       return text;
     },

@@ -7,8 +7,13 @@ import { KeyRingFault, parseRing, type Ring, writeRing } from "./ring.ts";
 const ABSENT = "there is none; `session-service keys create` (in a clone: `npm run keys -- create`) makes one";
 
 /** Returns the text of a ring file. If `reader` is an operator who is root, the file may be another user's. @throws KeyRingFault */
-export async function readRingText(path: string, reader: "service" | "operator" = "operator"): Promise<string> {
-  const read = await readProtected(path, { forbids: "read", mode: 0o600, rootUsesAny: reader === "operator" });
+export async function readRingText(
+  path: string,
+  reader: "service" | "operator" = "operator",
+  flag?: number,
+): Promise<string> {
+  const protection = { forbids: "read", mode: 0o600, rootUsesAny: reader === "operator" } as const;
+  const read = await readProtected(path, protection, flag);
   if (!read.ok) throw atPath(path, new KeyRingFault(read.isAbsent ? ABSENT : read.fault, read.isAbsent));
   return read.text;
 }

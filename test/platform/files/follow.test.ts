@@ -1,10 +1,12 @@
 /** The reports about a followed file after each reading of it. */
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, renameSync, rmSync, symlinkSync, watch, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { followFile, type Taken } from "../../../src/platform/files/follow.ts";
+import { followFile, loadFollowedTexts, type Taken } from "../../../src/platform/files/follow.ts";
+import { PATIENCE_MS } from "../../support/patience.ts";
 
 const A = new Error("a");
 const B = new Error("b");
@@ -124,3 +126,53 @@ test("what else happens in the directory of a file causes no reading, except the
   watcher.close();
   rmSync(directory, { recursive: true });
 });
+
+test("a FIFO in place of the file is a fault, and the file is followed again once it is restored", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "follow-"));
+  const path = join(directory, "certificate.pem");
+  writeFileSync(path, "first");
+  const followed = await loadFollowedTexts([path], ([text = ""]) => {
+    if (text === "") throw new Error("empty");
+    return text;
+  });
+  const running = setInterval(() => {}, 1_000);
+  let stop = () => {};
+  const changed = new Promise<string>((resolve) => {
+    const onRefusal = () => {
+      renameTo(path, (temporary) => writeFileSync(temporary, "second"));
+    };
+    stop = followed.watch({ onChange: resolve, onRefusal }, 1);
+  });
+  renameTo(path, (temporary) => execFileSync("mkfifo", [temporary]));
+  expect(await changed).toBe("second");
+  expect(followed.current).toBe("second");
+  stop();
+  clearInterval(running);
+  rmSync(directory, { recursive: true });
+});
+
+test("a FIFO in place of a file of a value leaves the value as it is", () => {
+  const directory = mkdtempSync(join(tmpdir(), "follow-"));
+  const path = join(directory, "password");
+  writeFileSync(path, "first");
+  // A reading that waits would stop the process, so a child runs it.
+  const child = `
+    const { valueOfFiles } = await import(${JSON.stringify(new URL("../../../src/platform/files/file-value.ts", import.meta.url))});
+    const { execFileSync } = await import("node:child_process");
+    const value = valueOfFiles([process.argv[1]], ([text]) => { if (text === "") throw new Error("empty"); return text; });
+    execFileSync("sh", ["-c", 'rm "$0" && mkfifo "$0"', process.argv[1]]);
+    console.log(value.current());`;
+  const timeout = PATIENCE_MS / 2;
+  const read = execFileSync(process.execPath, ["--input-type=module", "-e", child, path], {
+    encoding: "utf8",
+    timeout,
+  });
+  expect(read).toBe("first\n");
+  rmSync(directory, { recursive: true });
+});
+
+/** Replaces a file by another one atomically. */
+function renameTo(path: string, make: (temporary: string) => void): void {
+  make(`${path}.new`);
+  renameSync(`${path}.new`, path);
+}

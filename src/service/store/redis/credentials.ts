@@ -4,9 +4,9 @@
  * expired. Redis keeps a connection as it is if that fails, and it is tried again every second.
  */
 import type { Redis, RedisOptions } from "ioredis";
+import { type FileValue, valueOfFiles } from "../../../platform/files/file-value.ts";
 import { followFile, type Taken } from "../../../platform/files/follow.ts";
 import type { Log } from "./failure.ts";
-import { type FileValue, valueOfFiles } from "./file-value.ts";
 import type { Sender } from "./send.ts";
 
 type Account = {

@@ -5,10 +5,10 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { type ConnectionOptions, checkServerIdentity, createSecureContext, type SecureContext } from "node:tls";
+import { type FileValue, valueOfFiles } from "../../../platform/files/file-value.ts";
 import { followFile, type Taken } from "../../../platform/files/follow.ts";
 import type { RedisTarget, TlsFiles } from "../../config/redis-url.ts";
 import type { Log } from "./failure.ts";
-import { type FileValue, valueOfFiles } from "./file-value.ts";
 
 type TlsAccess = {
   /** Returns the options of ioredis for a connection to a host; undefined for connections without TLS. */

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { NON_BLOCKING } from "./non-blocking.ts";
 
 /** A value that is made of files. */
 export type FileValue<T> = {
@@ -16,11 +17,11 @@ export type FileValue<T> = {
  * @throws as `read`
  */
 export function valueOfFiles<T>(paths: readonly string[], make: (texts: readonly string[]) => T): FileValue<T> {
-  const readTexts = () => paths.map((path) => readFileSync(path, "utf8"));
+  const readTexts = (flag?: number) => paths.map((path) => readFileSync(path, { encoding: "utf8", flag }));
   let texts = readTexts();
   let value = make(texts);
   const read = () => {
-    const found = readTexts();
+    const found = readTexts(NON_BLOCKING);
     if (found.some((text, index) => text !== texts[index])) {
       value = make(found);
       texts = found;
