@@ -1,15 +1,18 @@
 /** Creates a client of the admin API, with the address and the credential from the options and the environment. */
-import { readFileSync } from "node:fs";
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createSecureContext, type SecureContext, type ConnectionOptions as TlsOptions } from "node:tls";
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { errorCode } from "../../../platform/files/error-code.ts";
+import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
+import { valueOfFiles } from "../../../platform/files/file-value.ts";
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
 import type { Environment } from "../../config/reader.ts";
 import { CommandError, usageError } from "../context.ts";
 import { type Credential, readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
+import { createKeySetFetch } from "./key-set-fetch.ts";
 import type { ConnectionOptions } from "./options.ts";
 
 /** How long a call may take, in ms, if it has no other limit. Streams have no limit. */
@@ -58,7 +61,8 @@ function keepUsable(first: Credential | undefined, read: () => Credential | unde
 export function adminApiOf(env: Environment, options: ConnectionOptions) {
   const { url: adminUrl, credential, nodeOptions } = connectionOf(env, options);
   const adminToken = credential() === undefined ? {} : { adminToken: () => credential()?.token ?? "" };
-  return { adminUrl, nodeOptions, ...adminToken };
+  const isTls = "secureContext" in nodeOptions && adminUrl.startsWith("https:");
+  return { adminUrl, nodeOptions, ...adminToken, ...(isTls && { fetch: createKeySetFetch(nodeOptions) }) };
 }
 
 export function openAdminApi(env: Environment, options: ConnectionOptions): AdminApi {
@@ -90,14 +94,44 @@ const bearer =
     return next(request);
   };
 
-function tlsOptions({ ca, cert, key }: ConnectionOptions) {
+/**
+ * Returns the options of TLS connections. The files are read again for each connection, because certificates are replaced while a command
+ * runs. While one is missing or half written, those before stay in use.
+ */
+function tlsOptions({ ca, cert, key }: ConnectionOptions): Pick<TlsOptions, "secureContext" | "servername"> {
   if ((cert === undefined) !== (key === undefined)) throw usageError("--cert and --key must be given together");
-  const pem = (option: string, path: string | undefined) => {
+  const given = Object.entries({ ca, cert, key }).flatMap(([option, path]) =>
+    path === undefined ? [] : [{ option, path }],
+  );
+  if (given.length === 0) return {};
+  const paths = given.map(({ path }) => path);
+  const make = (texts: readonly string[]) =>
+    contextOf(Object.fromEntries(given.map(({ option }, index) => [option, texts[index]])));
+  try {
+    const context = valueOfFiles(paths, make);
+    // Node copies the options for every connection, and so calls the getter.
+    return Object.defineProperty({}, "secureContext", { enumerable: true, get: () => context.current() });
+  } catch (error) {
+    const unreadable = given.find(({ path }) => error instanceof Error && "path" in error && error.path === path);
+    if (unreadable === undefined) throw new CommandError(errorMessage(error));
+    throw new CommandError(`--${unreadable.option}: ${unreadable.path} cannot be read (${errorCode(error)})`);
+  }
+}
+
+type TlsTexts = { readonly ca?: string; readonly cert?: string; readonly key?: string };
+
+/** @throws Error that names the option of a file that cannot be used */
+function contextOf({ ca, cert, key }: TlsTexts): SecureContext {
+  // A context accepts a text without any certificate or key, as a file has while it is rewritten. These functions throw.
+  const check = (option: string, holds: string, read: () => unknown) => {
     try {
-      return path === undefined ? {} : { [option]: readFileSync(path) };
-    } catch (error) {
-      throw new CommandError(`--${option}: ${path} cannot be read (${errorCode(error)})`);
+      read();
+    } catch (cause) {
+      throw new Error(`--${option} holds no ${holds} (PEM)`, { cause });
     }
   };
-  return { ...pem("ca", ca), ...pem("cert", cert), ...pem("key", key) };
+  if (ca !== undefined) check("ca", "certificate", () => new X509Certificate(ca));
+  if (cert !== undefined) check("cert", "certificate", () => new X509Certificate(cert));
+  if (key !== undefined) check("key", "private key without a passphrase", () => createPrivateKey(key));
+  return createSecureContext({ ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) });
 }
