@@ -11,7 +11,7 @@ import { type Service, scratch, startService } from "../../support/service.ts";
 import { bearer, logIn } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 import { commandHere } from "../cli/command.ts";
-import { startForwardAuth } from "./command.ts";
+import { launchForwardAuth, startForwardAuth } from "./command.ts";
 
 const ISSUER = "https://app.example.com";
 const directory = scratch();
@@ -23,10 +23,16 @@ beforeAll(async () => {
 });
 afterAll(() => service?.stop());
 
-/** Starts TLS in front of the admin API. `use` presents another certificate, and closes all connections. */
+/**
+ * Starts TLS in front of the admin API. `use` presents another certificate, and closes all connections. While `keysAway` is true, only
+ * connections for RPCs, which use HTTP/2, are served.
+ */
 async function startTls(first: Pem) {
   const sockets = new Set<Socket>();
+  const state = { keysAway: false };
   const server = createServer({ ...first, ALPNProtocols: ["h2"] }, (socket) => {
+    socket.on("error", () => {});
+    if (state.keysAway && socket.alpnProtocol !== "h2") return void socket.destroy();
     const upstream = connect(Number(new URL(service.adminUrl).port), "127.0.0.1");
     for (const [from, to] of [
       [socket, upstream],
@@ -44,6 +50,7 @@ async function startTls(first: Pem) {
     sockets.clear();
   };
   return {
+    state,
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
     use(pem: Pem) {
       server.setSecureContext(pem);
@@ -79,6 +86,21 @@ test("connections use the authorities that --ca has now, and those before while 
   tls.use(after);
   await seesLogouts();
 
+  await forwardAuth.stop();
+  tls.close();
+});
+
+test("the check is not ready before it has the key set", async () => {
+  const pem = selfSigned();
+  writeFileSync(caFile, pem.cert);
+  const tls = await startTls(pem);
+  tls.state.keysAway = true;
+  const forwardAuth = await launchForwardAuth({ ...service, adminUrl: tls.url }, ISSUER, "--ca", caFile);
+  const isReady = async () => (await request(forwardAuth.url, { path: "/readyz" })).status;
+  await until(() => expect(forwardAuth.output()).toContain("feed_following"));
+  expect(await isReady()).toBe(503);
+  tls.state.keysAway = false;
+  await until(async () => expect(await isReady()).toBe(200));
   await forwardAuth.stop();
   tls.close();
 });
