@@ -25,7 +25,7 @@ const ROUNDS = IS_LONG ? 60 : 6;
 const PACE_MS = IS_LONG ? 1_000 : 250;
 /** Tokens with less left than this are renewed (`minValidityMs` of the server kit). The tokens of this test live a little longer. */
 const RENEWED_BEFORE_MS = 10_000;
-const TOKEN_TTL_MS = 20_000;
+const TOKEN_TTL_MS = 15_000;
 /** The life of a token is shortened by up to 20 %. */
 const SHORTEST_LIFE_MS = 0.8 * TOKEN_TTL_MS - RENEWED_BEFORE_MS;
 const NAVIGATION = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document", "sec-fetch-site": "none" };
