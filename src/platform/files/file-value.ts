@@ -17,7 +17,7 @@ export type FileValue<T> = {
  * @throws as `read`
  */
 export function valueOfFiles<T>(paths: readonly string[], make: (texts: readonly string[]) => T): FileValue<T> {
-  const readTexts = (flag?: number) => paths.map((path) => readFileSync(path, { encoding: "utf8", flag }));
+  const readTexts = (flag?: number) => paths.map((path) => readText(path, flag));
   let texts = readTexts();
   let value = make(texts);
   const read = () => {
@@ -38,4 +38,13 @@ export function valueOfFiles<T>(paths: readonly string[], make: (texts: readonly
       }
     },
   };
+}
+
+/** Reads a file. The error has its path, which Node leaves out if the path is that of a directory. */
+function readText(path: string, flag: number | undefined): string {
+  try {
+    return readFileSync(path, { encoding: "utf8", flag });
+  } catch (error) {
+    throw Object.assign(error as Error, { path });
+  }
 }

@@ -1,6 +1,6 @@
 /** The command `forward-auth` while the certificates of the service are replaced. */
 import { once } from "node:events";
-import { renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { createServer } from "node:tls";
@@ -108,8 +108,10 @@ test("the check is not ready before it has the key set", async () => {
 test.each([
   ["empty.pem", "--ca holds no certificate \\(PEM\\)"],
   ["absent.pem", "--ca: .*absent.pem cannot be read \\(ENOENT\\)"],
+  ["directory", "--ca: .*directory cannot be read \\(EISDIR\\)"],
 ])("a command refuses an authority in %s before it calls", async (name, message) => {
   writeFileSync(join(directory, "empty.pem"), "");
+  mkdirSync(join(directory, "directory"), { recursive: true });
   const args = [
     "sessions",
     "list",
