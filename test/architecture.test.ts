@@ -140,6 +140,18 @@ test("only entry points touch the environment, and only config reads variables f
   expect([...new Set(uses)].sort()).toEqual(["service/main.ts: process.env);", "service/main.ts: process.env,"]);
 });
 
+/** Redis has no other code of an error than the word with which its reply begins, and most errors of TLS reach `doctor` as a text alone. */
+const KNOWS_ERRORS_BY_TEXT = ["service/store/redis/", "service/cli/doctor/redis.ts"];
+
+test("errors of others are recognized by their code or class, never by their text", () => {
+  const byText =
+    /\b[mM]essage\.(?:includes|match|search|startsWith|endsWith)\(.*|\b(?:test|exec)\((?:\w+\.)*[mM]essage\).*|(?:error|cause|reason)\.message [!=]==? .*/g;
+  const uses = files
+    .filter((file) => !KNOWS_ERRORS_BY_TEXT.some((place) => file.startsWith(place)))
+    .flatMap((file) => [...source(file).matchAll(byText)].map(([use]) => `${file}: ${use}`));
+  expect(uses).toEqual([]);
+});
+
 test("no rule allows an import that nobody makes", () => {
   const stale = [...MAY_IMPORT].flatMap(([folder, allowed]) => {
     const own = files.filter((file) => folderOf(file) === folder);

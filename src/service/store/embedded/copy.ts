@@ -41,8 +41,8 @@ export function isInUse(path: string): boolean {
     db.exec("ROLLBACK");
     return false;
   } catch (error) {
-    // Not by schema.ts: a worker runs this module, which is published as a file of its own and imports no other (deploy/packages/join.ts).
-    if (error instanceof Error && /locked/.test(error.message)) return true;
+    // SQLITE_BUSY. A worker runs this module, which is published as a file of its own and imports no other (deploy/packages/join.ts).
+    if (error instanceof Error && "errcode" in error && (Number(error.errcode) & 0xff) === 5) return true;
     throw error;
   } finally {
     db.close();
