@@ -124,6 +124,20 @@ describe("a page view", () => {
     ["by a link on another site", OWN, { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" }, 1, "active"],
     ["by a script of its own", OWN, { "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" }, 1, "active"],
     ["by a link of its own", OWN, { "sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate" }, 1, "active"],
+    [
+      "by a prefetch of the browser, whose page is shown later",
+      OWN,
+      { "sec-purpose": "prefetch", "sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate" },
+      1,
+      "active",
+    ],
+    [
+      "by a prefetch of the router of Next.js",
+      OWN,
+      { rsc: "1", "next-router-prefetch": "1", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors" },
+      1,
+      "active",
+    ],
   ])("%s", async (_, cookie, headers, count, state) => {
     const { sessions, calls } = open();
     expect((await sessions.authenticate(request(cookie, headers))).user.state).toBe(state);
