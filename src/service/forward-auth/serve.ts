@@ -15,7 +15,7 @@ import { serveWithPages } from "./pages.ts";
 type Options = CheckOptions & {
   readonly host: string;
   readonly port: number;
-  /** If the data about ended sessions is older than this, in ms, or the key set was never read, `/readyz` responds 503. */
+  /** If the data about ended sessions is older than this, in ms, or no key set has been read yet, `/readyz` responds 503. */
   readonly maxStalenessMs: number;
   readonly metricsHosts?: readonly string[] | undefined;
   readonly onBug: (error: unknown) => void;
@@ -39,20 +39,15 @@ export async function serveForwardAuth(verifier: Verifier, options: Options): Pr
   // Gateways send all their requests over a few connections, so a limit per address would limit the gateway.
   const maxConnections = 10_000;
   const limits = { maxConnections, maxConnectionsPerAddress: maxConnections };
-  let hasKeys = false;
-  verifier.ready.then(
-    () => {
-      hasKeys = true;
-    },
-    () => {},
-  );
   const listener = await openListener("forward-auth", host, port, {
     settings: { host: "--host", port: "--port" },
     limits,
     onBug,
   });
+  // `verifier.ready` rejects once and for all if the service refuses the admin token, which may be replaced while this process runs.
+  const isReady = () => verifier.state().kids.length > 0 && verifier.stalenessMs() <= maxStalenessMs;
   const close = serveWithPages(listener, {
-    isReady: () => hasKeys && verifier.stalenessMs() <= maxStalenessMs,
+    isReady,
     exposition: () => outcomes.exposition(verifier.stalenessMs()),
     metricsHosts,
     handler: (request, response) => (isCheck(request.url) ? byHttp : byGrpc)(request, response),

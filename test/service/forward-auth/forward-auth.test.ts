@@ -1,4 +1,6 @@
 /** The command `forward-auth`: its responses over HTTP and gRPC while the service is available and while it is not. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -12,7 +14,7 @@ import { createCheck } from "../../../src/service/forward-auth/check.ts";
 import type { Claims } from "../../../src/verifier/index.ts";
 import { clientKey, dpop } from "../../support/dpop.ts";
 import { request } from "../../support/raw-http.ts";
-import { type Service, startService } from "../../support/service.ts";
+import { type Service, scratch, startService } from "../../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 import { command } from "../cli/command.ts";
@@ -288,6 +290,18 @@ describe("without the service", () => {
     checked.kill("SIGTERM");
     expect(await checked.exited).toBe(0);
     await again.stop();
+  });
+
+  test("it becomes ready once an admin token that was refused at its start is replaced", async () => {
+    const tokenFile = join(scratch(), "token");
+    writeFileSync(tokenFile, "refused".repeat(5));
+    const checked = await launchForwardAuth(service, ISSUER, "--token-file", tokenFile);
+    const isReady = async () => (await request(checked.url, { path: "/readyz" })).status;
+    await until(() => expect(checked.output()).toContain("refused_by_service"));
+    expect(await isReady()).toBe(503);
+    writeFileSync(tokenFile, service.adminToken);
+    await until(async () => expect(await isReady()).toBe(200));
+    await checked.stop();
   });
 
   test("it starts before the service, and says what is wrong with its arguments", async () => {
