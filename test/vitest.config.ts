@@ -51,7 +51,7 @@ const ON_VALKEY = [
     ...(process.env.VALKEY === "long"
       ? ["contract-cluster", "cluster-f*", "memory", "permissions", "replicas", "sentinel", "tls-*"]
       : []),
-  ].map((name) => `test/service/store/redis/${name}.test.ts`),
+  ].map((name) => `test/service/store/redis/**/${name}.test.ts`),
   ...(process.env.VALKEY === "long" ? ["test/service/cli/doctor/*.test.ts"] : []),
   "test/service/cli/redis-acl.test.ts",
 ];

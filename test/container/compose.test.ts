@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig } from "../../src/service/config/config.ts";
-import { aclRules } from "../../src/service/store/redis/permissions.ts";
+import { aclRules } from "../../src/service/store/redis/checks/permissions.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Program, startProgram, whileRunning } from "../support/processes.ts";
 import { request } from "../support/raw-http.ts";

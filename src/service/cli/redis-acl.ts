@@ -48,7 +48,7 @@ type Options = {
 async function printAcl({ env, print, note }: Context, options: Options): Promise<void> {
   const { createHash, randomBytes } = await import("node:crypto");
   const { readConfig } = await import("../config/config.ts");
-  const { aclRules } = await import("../store/redis/permissions.ts");
+  const { aclRules } = await import("../store/redis/checks/permissions.ts");
   const config = readConfig(env);
   const { redis } = config;
   const user = options.user ?? redis?.username ?? "session-service";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
-import { aclRules } from "../../../src/service/store/redis/permissions.ts";
+import { aclRules } from "../../../src/service/store/redis/checks/permissions.ts";
 import { startRedis, startRedisCluster } from "../../support/redis.ts";
 import { startService, withKeys } from "../../support/service.ts";
 import { bearer, cookie, logIn, message, openAdmin, openPublic } from "../../support/sessions.ts";

@@ -5,8 +5,8 @@
 import { Cluster, type Redis } from "ioredis";
 import { expect } from "vitest";
 import { loginsOf, type Session } from "../../../src/service/session/model.ts";
-import { decodeSession } from "../../../src/service/store/redis/record.ts";
-import { sessionId } from "../../../src/service/store/redis/replies.ts";
+import { decodeSession } from "../../../src/service/store/redis/encoding/record.ts";
+import { sessionId } from "../../../src/service/store/redis/encoding/replies.ts";
 import { nameOf } from "../../../src/service/store/redis/upstream.ts";
 
 const SID = 23;

@@ -57,7 +57,7 @@ const URGENT: ReadonlySet<string> = new Set([
 ]);
 
 /** RPCs that present a refresh token. The rules of rotation forbid processing such a request late. */
-const ROTATIONS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
+const ROTATING_RPCS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "RegisterDevice", "RenewDevice"]);
 
 /** How long a request may have waited in this process, in ms. Requests that have waited longer are refused. */
 type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
@@ -74,7 +74,7 @@ export function admissionControl(accept: () => boolean, tolerances: CallToleranc
     const { waitMs } = requestContextOf(context);
     // The tolerances do not apply to streams, which continue to do work long after their request was sent.
     if (waitMs > 0 && method.methodKind === "unary") {
-      const isRotation = ROTATIONS.has(method.name);
+      const isRotation = ROTATING_RPCS.has(method.name);
       if (waitMs > (isRotation ? tolerances.rotationMs : tolerances.othersMs)) return SHARED_ERRORS.stalled;
     }
     return URGENT.has(method.name) || accept() ? undefined : SHARED_ERRORS.overloaded;

@@ -77,7 +77,7 @@ const BUSY = new StoreBusy("too many commands wait for the store");
 const STALLED = new StoreUnavailable("the process was stalled: the request may be too old");
 
 /** The methods that take a refresh token. The rules of rotation only hold for requests that were sent recently. */
-const ROTATIONS: ReadonlySet<string> = new Set<keyof SessionStore>(["rotate", "registerKey"]);
+const ROTATING_METHODS: ReadonlySet<string> = new Set<keyof SessionStore>(["rotate", "registerKey"]);
 
 type AnyVerb = (...given: never[]) => Promise<unknown>;
 
@@ -95,7 +95,7 @@ export function limitStore(
   { onRefused, onReply = () => {} }: LimitEvents,
 ): SessionStore {
   const limited = (name: string, verb: AnyVerb, limit: "storeIsBusy" | "storeIsFull", replied: "replied" | "slow") => {
-    const toleranceMs = ROTATIONS.has(name) ? tolerances.rotationMs : tolerances.othersMs;
+    const toleranceMs = ROTATING_METHODS.has(name) ? tolerances.rotationMs : tolerances.othersMs;
     return (...given: never[]): Promise<unknown> => {
       // After a stall of the process, what is read in this turn may have been sent long ago.
       if (turns.behindMs() > toleranceMs) return Promise.reject(STALLED);

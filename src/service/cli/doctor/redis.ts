@@ -1,7 +1,7 @@
 import { errorCode } from "../../../platform/files/error-code.ts";
 import type { Config } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
-import type { Info, NodeFacts } from "../../store/redis/examination.ts";
+import type { Info, NodeFacts } from "../../store/redis/checks/examination.ts";
 import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import type { Report } from "./finding.ts";
@@ -14,7 +14,7 @@ const MAX_OWN_SKEW_MS = 1_000;
 export async function checkRedis(report: Report, config: Config, clock: () => number): Promise<void> {
   const { redis: target } = config;
   if (target === undefined) return;
-  const { examineRedis } = await import("../../store/redis/examination.ts");
+  const { examineRedis } = await import("../../store/redis/checks/examination.ts");
   const examination = await examineRedis(target, config.redisWaitReplicas, clock);
   if (examination.ok) {
     for (const node of examination.nodes) checkNode(report, node, config, target);
@@ -25,7 +25,7 @@ export async function checkRedis(report: Report, config: Config, clock: () => nu
 
 /** Finds keys of another deployment, which the start refuses. */
 async function checkOwner({ fault }: Report, { issuer, keysFile }: Config, target: RedisTarget, owner: string) {
-  const { otherOwner, remedyFor } = await import("../../store/redis/owner.ts");
+  const { otherOwner, remedyFor } = await import("../../store/redis/checks/owner.ts");
   const ring = await readRing(keysFile).catch(() => undefined); // Another check reports what is wrong with it.
   if (ring === undefined) return;
   const keyIds = KEY_KINDS.flatMap((kind) => ring[kind].map(({ kid }) => kid));

@@ -13,7 +13,7 @@
  * which tokens the browser may still present. While other requests of the browser get further children (tokens that replace the presented
  * one), it can still use a child until 2 R after that child was made, but not later. Once no child of a token has been returned for R, the
  * first child to be used is the only one in use. An attacker that keeps refreshing gets new children indefinitely, and so ends the session.
- * For this reason `repeat` changes the state, too: two sequences of requests may differ only in the time of the last response.
+ * For this reason `repeat` changes the state, too: it notes that a child was returned again, after which the browser may use it for longer.
  */
 import { type StoreMs, storeMs } from "../time.ts";
 

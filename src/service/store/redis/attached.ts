@@ -5,10 +5,10 @@
  */
 import { MAX_ATTACHED } from "../../session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../session/ports.ts";
+import { buffers, decodeFound, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, tagOfSession } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffers, decodeFound, text } from "./replies.ts";
 
 type Note = { readonly tag: string; readonly sid: ExpiredSession["sid"] };
 

@@ -3,12 +3,12 @@ import type { SessionLimit } from "../../session/admin/limit.ts";
 import { loginsOf } from "../../session/model.ts";
 import type { CreateOutcome, EndedSession, SessionStore } from "../../session/ports.ts";
 import { noteOf } from "../event-text.ts";
-import type { ArgumentsOf } from "./arguments.ts";
+import type { ArgumentsOf } from "./encoding/arguments.ts";
+import { decodeRotation, decodeSession, encodeBody, nonceWords, versionOf } from "./encoding/record.ts";
+import { buffers, endedSession, listed, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
-import { decodeRotation, decodeSession, encodeBody, nonceWords, versionOf } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffers, endedSession, listed, text } from "./replies.ts";
 import { nameOf } from "./upstream.ts";
 
 /** What lua/create.lua returns in place of a replaced session if an earlier run has created this one. */

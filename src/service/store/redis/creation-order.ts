@@ -1,9 +1,9 @@
 /** Reads the sessions of all partitions in order of creation, newest first, by merging the orders of the partitions. */
 import { storeMs } from "../../session/time.ts";
 import type { Candidate, PagePosition, TakeCandidates } from "../search.ts";
+import { buffers, listed, sessionId, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, tagOfSession } from "./partitions.ts";
-import { buffers, listed, sessionId, text } from "./replies.ts";
 
 /** How many entries of each partition are read first. With 256 partitions, this is usually enough for a page. */
 const FIRST_ENTRIES = 4;

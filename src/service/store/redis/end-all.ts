@@ -12,10 +12,10 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type EndAllOutcome, type EndedSession, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
+import { buffers, endedSession, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffers, endedSession, text } from "./replies.ts";
 
 /** How often lua/end_rest.lua is run again if no reply arrives, and the delay before the first repetition, in ms. The delay doubles. */
 const RETRIES = 3;

@@ -2,12 +2,12 @@ import { dueKeyOf } from "../../session/events/events.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
+import { withHolder } from "./encoding/record.ts";
+import { decodeFound, endOutcome, endOwnedOutcome, isEnding, text } from "./encoding/replies.ts";
 import type { SubjectEnds } from "./end-all.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, TAGS, tagOfSession } from "./partitions.ts";
-import { withHolder } from "./record.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { decodeFound, endOutcome, endOwnedOutcome, isEnding, text } from "./replies.ts";
 
 export function createEndings(
   link: Pick<Link, "run" | "clustered">,

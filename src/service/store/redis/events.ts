@@ -16,9 +16,9 @@ import { parseSessionId, type SessionId } from "../../session/model.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { creationNote, dueRecord, eventText, parseEvent } from "../event-text.ts";
+import { buffer, buffers, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { buffer, buffers, text } from "./replies.ts";
 
 const ALL = "*";
 const MAX_DUE = 64;

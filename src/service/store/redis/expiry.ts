@@ -7,9 +7,9 @@
 import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { EXPIRED_NOTE } from "../event-text.ts";
+import { buffers, namesOf, sessionId, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
-import { buffers, namesOf, sessionId, text } from "./replies.ts";
 
 /** For how long no other instance examines a partition after one has done so, in ms. */
 const LEASE_MS = 30_000;

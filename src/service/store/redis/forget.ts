@@ -3,10 +3,10 @@
  * what one of them has removed stays removed.
  */
 import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
+import { buffer, buffers, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffer, buffers, text } from "./replies.ts";
 import { readSignalsOf } from "./signal-log.ts";
 
 /** How many signals one run of lua/signals_of.lua changes at most. */

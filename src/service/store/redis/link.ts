@@ -6,15 +6,15 @@
 import { steadyClock, turns } from "../../../platform/clock/turns.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
-import type { ArgumentsOf } from "./arguments.ts";
-import { type Client, disconnect } from "./connection.ts";
-import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./failure.ts";
-import { checkFitness, refusalOf } from "./fitness.ts";
-import { createClaim, type Owner } from "./owner.ts";
+import { checkFitness, refusalOf } from "./checks/fitness.ts";
+import { createClaim, type Owner } from "./checks/owner.ts";
+import { neededCommands } from "./checks/permissions.ts";
+import { type Client, disconnect } from "./connection/connection.ts";
+import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./connection/failure.ts";
+import { type Argument, createSender, type Sender, scriptCall } from "./connection/send.ts";
+import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { Clocks, type Window } from "./partitions.ts";
-import { neededCommands } from "./permissions.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
-import { type Argument, createSender, type Sender, scriptCall } from "./send.ts";
 
 export type LinkOptions = {
   readonly target: RedisTarget;

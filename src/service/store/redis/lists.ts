@@ -2,10 +2,10 @@ import type { Session } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { afterPosition, type Candidate, search, type TakeCandidates } from "../search.ts";
 import { entryOf, positionOf, takeInCreationOrder } from "./creation-order.ts";
+import { decodeSession } from "./encoding/record.ts";
+import { buffers, listed, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, tagOfSubject } from "./partitions.ts";
-import { decodeSession } from "./record.ts";
-import { buffers, listed, text } from "./replies.ts";
 
 export function createLists(link: Pick<Link, "run" | "clustered">): Pick<SessionStore, "list" | "listAll" | "count"> {
   return {

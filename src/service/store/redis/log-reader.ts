@@ -3,10 +3,10 @@ import { isStaleMark, type LogEntry, type Revocation } from "../../session/model
 import { InvalidCursor, type SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { createResumption } from "../resumption.ts";
+import { buffers, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { parseEntries } from "./log-entry.ts";
 import { slicesOf } from "./partitions.ts";
-import { buffers, text } from "./replies.ts";
 
 /** If the log was read less than this long ago, in ms, it is assumed to have few new entries. */
 const RECENT_MS = 10_000;

@@ -8,9 +8,9 @@
 import { Cluster, Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
-import { type Client, type Connections, disconnect, masterOf, mastersOf, nodeKey } from "./connection.ts";
-import { translate } from "./failure.ts";
-import { createSender } from "./send.ts";
+import { type Client, type Connections, disconnect, masterOf, mastersOf, nodeKey } from "./connection/connection.ts";
+import { translate } from "./connection/failure.ts";
+import { createSender } from "./connection/send.ts";
 import { createSharedWait, type SharedWait } from "./shared-wait.ts";
 
 type Deps = {

@@ -1,13 +1,10 @@
 /** The operations on one session that do not end it by themselves. Each runs one script on the session's partition. */
 import { type SessionId, seenBy } from "../../session/model.ts";
 import { type RotateOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
-import type { ArgumentsOf } from "./arguments.ts";
-import { encodeAuthentication, lastSeenText } from "./blocks.ts";
-import { keyKind } from "./device-record.ts";
-import type { Link } from "./link.ts";
-import { tagOfSession } from "./partitions.ts";
-import { claimsText, encodeAudience, nonceWords, withDevice } from "./record.ts";
-import type { Acknowledge } from "./replicas.ts";
+import type { ArgumentsOf } from "./encoding/arguments.ts";
+import { encodeAuthentication, lastSeenText } from "./encoding/blocks.ts";
+import { keyKind } from "./encoding/device-record.ts";
+import { claimsText, encodeAudience, nonceWords, withDevice } from "./encoding/record.ts";
 import {
   decodeFound,
   elevateOutcome,
@@ -15,7 +12,10 @@ import {
   rotateOutcome,
   unbindOutcome,
   updateOutcome,
-} from "./replies.ts";
+} from "./encoding/replies.ts";
+import type { Link } from "./link.ts";
+import { tagOfSession } from "./partitions.ts";
+import type { Acknowledge } from "./replicas.ts";
 
 type Deps = {
   readonly link: Pick<Link, "run">;

@@ -9,7 +9,7 @@
  */
 import type { Redis } from "ioredis";
 import { StoreUnavailable } from "../../session/ports.ts";
-import type { Sender } from "./send.ts";
+import type { Sender } from "./connection/send.ts";
 
 /** @throws the errors of the commands, or StoreUnavailable */
 export type SharedWait = (tag: string, evidence: readonly string[]) => Promise<void>;

@@ -10,10 +10,10 @@ import type {
   WaitingSignal,
 } from "../../signals/ports.ts";
 import { cursorOf, NO_CURSOR, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
-import type { ArgumentsOf } from "./arguments.ts";
+import type { ArgumentsOf } from "./encoding/arguments.ts";
+import { buffer, buffers, namesOf, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
-import { buffer, buffers, namesOf, text } from "./replies.ts";
 import type { Verb } from "./scripts.ts";
 
 /** How many partitions one run of a script handles, for the scripts that may have a lot to do in each partition. */

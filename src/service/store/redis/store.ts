@@ -1,10 +1,12 @@
 /**
  * The store on Redis. Every method of the port runs one script on the keys of one partition (scripts.ts, lua/), in one round trip. The
- * modules that this file puts together decode the replies of the scripts; connection.ts handles failing connections.
+ * modules that this file puts together decode the replies of the scripts; connection/connection.ts handles failing connections.
  */
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { createAttached } from "./attached.ts";
-import { type Connections, createConnections } from "./connection.ts";
+import { channelOf } from "./checks/permissions.ts";
+import { type Connections, createConnections } from "./connection/connection.ts";
+import { subscribe } from "./connection/subscription.ts";
 import { createCreation } from "./create.ts";
 import { createSubjectEnds } from "./end-all.ts";
 import { createEndings } from "./endings.ts";
@@ -14,11 +16,9 @@ import { createForgetting } from "./forget.ts";
 import { Link, type LinkOptions } from "./link.ts";
 import { createLists } from "./lists.ts";
 import { createLogReader } from "./log-reader.ts";
-import { channelOf } from "./permissions.ts";
 import { createReplicas, type Replicas } from "./replicas.ts";
 import { createSessionSteps } from "./session-steps.ts";
 import { createSignalLog } from "./signal-log.ts";
-import { subscribe } from "./subscription.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import { createUpstream } from "./upstream.ts";
 

@@ -1,11 +1,11 @@
 import { MAX_SUBSCRIPTIONS, noticesOf, type Subscription, type SubscriptionState } from "../../signals/model.ts";
 import type { DeliveryCounts, SubscriptionStore } from "../../signals/ports.ts";
 import { subscriptionOf } from "../signal-text.ts";
+import type { Argument } from "./connection/send.ts";
+import { buffers, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, TAGS } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffers, text } from "./replies.ts";
-import type { Argument } from "./send.ts";
 import type { RedisSignalLog } from "./signal-log.ts";
 
 /** The prefix of the fields that have the status of a subscription, the part that the service, not an operator, changes. */

@@ -6,10 +6,10 @@ import { hash } from "node:crypto";
 import type { UpstreamLogin } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { hashOf } from "../provider-notes.ts";
+import { buffers, sessionId, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { buffers, sessionId, text } from "./replies.ts";
 
 /** The length of a name, in characters (UPSTREAM in lua/partition.lua). */
 const NAME_LENGTH = 22;

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { RECORDED_WITHIN_MS } from "../../../../src/service/store/event-text.ts";
-import { createConnections } from "../../../../src/service/store/redis/connection.ts";
+import { createConnections } from "../../../../src/service/store/redis/connection/connection.ts";
 import { createSubjectEnds, type SubjectEnds } from "../../../../src/service/store/redis/end-all.ts";
 import { Link } from "../../../../src/service/store/redis/link.ts";
 import { tagOfSubject } from "../../../../src/service/store/redis/partitions.ts";

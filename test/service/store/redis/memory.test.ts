@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
+import { encodeBody } from "../../../../src/service/store/redis/encoding/record.ts";
 import { TAGS, tagOfSession } from "../../../../src/service/store/redis/partitions.ts";
-import { encodeBody } from "../../../../src/service/store/redis/record.ts";
 import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../../support/redis.ts";

@@ -2,8 +2,8 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { type SessionStore, StoreRefused } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
-import type { Owner } from "../../../../src/service/store/redis/owner.ts";
-import { aclRules } from "../../../../src/service/store/redis/permissions.ts";
+import type { Owner } from "../../../../src/service/store/redis/checks/owner.ts";
+import { aclRules } from "../../../../src/service/store/redis/checks/permissions.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../../src/service/store/redis/store.ts";
 import { startRedis, startRedisCluster, startReplica } from "../../../support/redis.ts";
 import { redisOptions, target } from "../../../support/store/backends.ts";

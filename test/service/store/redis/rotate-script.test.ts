@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { decide, type PresentedToken, type RotationState } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
-import { encodeBody, nonceWords } from "../../../../src/service/store/redis/record.ts";
+import { encodeBody, nonceWords } from "../../../../src/service/store/redis/encoding/record.ts";
 import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../../support/redis.ts";

@@ -1,0 +1,53 @@
+/** The device key in the record of a session (record.ts), with which the record ends. */
+import { type DeviceBinding, type DeviceKey, thumbprintBytes } from "../../../session/devices/key.ts";
+import { latest, type StoreMs, storeMs } from "../../../session/time.ts";
+
+/** Offsets from the end of a record with a device key: thumbprint (32 bytes), time of registration or binding, key's length and kind. */
+const DEVICE_TAIL = { thumbprint: -41, since: -9, length: -3, kind: -1 } as const;
+const KIND_RS256 = 1;
+const KIND_BOUND = 2;
+const KIND_PROOF = 4;
+
+/**
+ * A DPoP key is not stored. In its place, the record has the time at which the key was bound, or 0 if the session was created with it.
+ * This constant is the length of that time, in bytes. The field that has the binding time of other keys is 0. Because of the 0, an
+ * instance of an older version, which does not know DPoP keys, rejects requests for the session, and neither refreshes nor ends it.
+ */
+const PROOF_KEY_BYTES = 6;
+
+/** Returns the kind, as a record has it, of a key that has not been used yet. */
+export function keyKind({ algorithm }: DeviceKey): number {
+  return algorithm === "RS256" ? KIND_RS256 : 0;
+}
+
+/** Returns the end of the record of a session that is created with a DPoP key. */
+export function encodeProofKey(dpopJkt: string): Buffer {
+  const tail = Buffer.alloc(PROOF_KEY_BYTES - DEVICE_TAIL.thumbprint);
+  tail.set(thumbprintBytes(dpopJkt), PROOF_KEY_BYTES);
+  tail.writeUInt16BE(PROOF_KEY_BYTES, tail.length + DEVICE_TAIL.length);
+  tail.writeUInt8(KIND_PROOF + KIND_BOUND, tail.length + DEVICE_TAIL.kind);
+  return tail;
+}
+
+/** Decodes the device key with which a record ends. `start` is where it begins. */
+export function decodeDevice(
+  bytes: Buffer,
+  createdAt: StoreMs,
+): { readonly device: DeviceBinding; readonly start: number } {
+  const end = bytes.length;
+  const kind = bytes.readUInt8(end + DEVICE_TAIL.kind);
+  const thumbprintAt = end + DEVICE_TAIL.thumbprint;
+  const start = thumbprintAt - bytes.readUInt16BE(end + DEVICE_TAIL.length);
+  const thumbprint = Uint8Array.from(bytes.subarray(thumbprintAt, end + DEVICE_TAIL.since));
+  if (kind & KIND_PROOF) {
+    const since = latest(createdAt, storeMs(bytes.readUIntBE(start, PROOF_KEY_BYTES)));
+    return { device: { key: { algorithm: "DPoP", thumbprint }, state: "bound", since }, start };
+  }
+  const since = storeMs(bytes.readUIntBE(end + DEVICE_TAIL.since, 6));
+  const key: DeviceKey = {
+    algorithm: kind & KIND_RS256 ? "RS256" : "ES256",
+    bytes: Uint8Array.from(bytes.subarray(start, thumbprintAt)),
+    thumbprint,
+  };
+  return { device: { key, state: kind & KIND_BOUND ? "bound" : "registered", since }, start };
+}

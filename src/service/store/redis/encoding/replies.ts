@@ -1,0 +1,206 @@
+/** Decodes the replies of the scripts. A reply of another form is a bug. */
+import type { Session, SessionId } from "../../../session/model.ts";
+import type {
+  ElevateOutcome,
+  EndedSession,
+  EndOutcome,
+  EndOwnedOutcome,
+  Found,
+  RegisterKeyOutcome,
+  RotateOutcome,
+  UnbindOutcome,
+  UpdateOutcome,
+} from "../../../session/ports.ts";
+import type { RotationOutcome } from "../../../session/rotation/rotation.ts";
+import { decodeChild, decodeRotation, decodeSession, timeAt } from "./record.ts";
+
+/** The offset of the store's time in a reply. A letter precedes it. */
+const TIME = 1;
+
+/** The offset of the session's record in a reply. A letter and the time precede it. */
+const RECORD = 7;
+
+/** The letter that precedes the outcome's letter in a reply if the refresh has bound the session to its device key. */
+const FIRST_USE = "b";
+
+/** Outcomes by their letter in replies of lua/rotate.lua. P, R, H and V say that the request also proved the session's key. */
+const ROTATE_OUTCOMES: Readonly<
+  Record<string, RotationOutcome | Extract<RotateOutcome, { readonly ok: false }>["reason"]>
+> = {
+  p: "repeat",
+  r: "rotate",
+  h: "heal",
+  v: "recover",
+  P: "repeat",
+  R: "rotate",
+  H: "heal",
+  V: "recover",
+  x: "reuse",
+  X: "two_holders",
+  d: "device_proof_missing",
+  q: "device_required",
+  n: "proof_missing",
+  k: "other_key",
+  m: "revoked",
+  u: "unknown",
+  i: "idle",
+  e: "expired",
+  t: "wrong_transport",
+  w: "wrong_client",
+};
+
+export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
+  const whole = buffer(reply);
+  const isFirstUse = letter(whole) === FIRST_USE;
+  const bytes = isFirstUse ? whole.subarray(1) : whole;
+  const first = letter(bytes);
+  const outcome = ROTATE_OUTCOMES[first];
+  switch (outcome) {
+    case undefined:
+      throw new TypeError("the rotate script returned an unknown outcome");
+    case "revoked":
+    case "unknown":
+    case "idle":
+    case "expired":
+    case "wrong_transport":
+    case "wrong_client":
+      return { ok: false, reason: outcome };
+    case "reuse":
+    case "two_holders": {
+      const { subject, actor } = decodeSession(sid, bytes, RECORD);
+      return { ok: false, reason: outcome, subject, actor: actor?.subject };
+    }
+    case "device_proof_missing":
+    case "device_required":
+    case "proof_missing":
+    case "other_key":
+      return { ok: false, reason: outcome, session: decodeSession(sid, bytes, RECORD) };
+    default: {
+      const session = decodeSession(sid, bytes, RECORD);
+      const child = decodeChild(bytes, RECORD);
+      const device = isFirstUse ? "first_use" : first < "a" ? "proven" : "unproven";
+      return { ok: true, outcome, session, child, now: timeAt(bytes, TIME), device };
+    }
+  }
+}
+
+export function decodeFound(sid: SessionId, reply: unknown): Found {
+  const bytes = buffer(reply);
+  if (letter(bytes) !== "l") return notLive(bytes);
+  const session = decodeSession(sid, bytes, RECORD);
+  return { ok: true, session, rotation: decodeRotation(bytes, RECORD), now: timeAt(bytes, TIME) };
+}
+
+export function registerKeyOutcome(sid: SessionId, reply: unknown): RegisterKeyOutcome {
+  const bytes = buffer(reply);
+  const first = letter(bytes);
+  if (first === "l") return { ok: true, session: decodeSession(sid, bytes, RECORD), now: timeAt(bytes, TIME) };
+  if (first === "k") return { ok: false, reason: "other_key" };
+  return first === "o" ? { ok: false, reason: "outdated" } : notLive(bytes);
+}
+
+export function unbindOutcome(sid: SessionId, reply: unknown): UnbindOutcome {
+  const bytes = buffer(reply);
+  const first = letter(bytes);
+  if (first === "l" || first === "n") {
+    return { ok: true, session: decodeSession(sid, bytes, RECORD), hadKey: first === "l" };
+  }
+  return notLive(bytes);
+}
+
+export function elevateOutcome(sid: SessionId, reply: unknown): ElevateOutcome {
+  const bytes = buffer(reply);
+  const first = letter(bytes);
+  if (first === "l") return { ok: true, session: decodeSession(sid, bytes, RECORD) };
+  if (first === "a") return { ok: false, reason: "has_actor" };
+  return first === "o" ? { ok: false, reason: "outdated" } : notLive(bytes);
+}
+
+export function updateOutcome(sid: SessionId, reply: unknown): UpdateOutcome {
+  const bytes = buffer(reply);
+  const first = letter(bytes);
+  if (first === "l" || first === "n") {
+    return { ok: true, session: decodeSession(sid, bytes, RECORD), isChanged: first === "l" };
+  }
+  return first === "c" ? { ok: false, reason: "conflict" } : notLive(bytes);
+}
+
+const ENDED = "ended";
+const ENDING = "ending";
+const MARKED = { ok: true, wasLive: false } as const;
+const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
+
+/** Returns whether the session has ended in a logout of many sessions of its subject that is still under way. */
+export function isEnding(reply: unknown): boolean {
+  return text(reply) === ENDING;
+}
+
+export function endOutcome(reply: unknown): EndOutcome {
+  const bytes = buffer(reply);
+  if (bytes.toString("latin1", 0, ENDED.length) === ENDED)
+    return { ok: true, wasLive: true, ...namesOf(bytes.subarray(ENDED.length)) };
+  const first = letter(bytes);
+  if (first === "n" || first === "k") {
+    return { ok: false, reason: first === "n" ? "proof_missing" : "other_key", ...namesOf(bytes.subarray(1)) };
+  }
+  return text(bytes) === "marked" ? MARKED : ALREADY_ENDED;
+}
+
+export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
+  const outcome = text(reply);
+  if (outcome === ENDED) return { ok: true };
+  if (outcome.startsWith(ENDED)) return { ok: true, actor: buffer(reply).toString("utf8", ENDED.length) };
+  return { ok: false, reason: outcome === "not_found" ? "not_found" : "actor_ended" };
+}
+
+/** Decodes the subject of a session, and that of its actor in a last line of its own, which is empty if there is none. */
+export function namesOf(bytes: Buffer): { readonly subject: string; readonly actor: string | undefined } {
+  const names = bytes.toString();
+  const end = names.lastIndexOf("\n");
+  return { subject: names.slice(0, end), actor: names.slice(end + 1) || undefined };
+}
+
+const SESSION_ID_LENGTH = 23;
+
+/** Decodes the id of a session that has ended, followed by the subject of its actor, if it had one. */
+export function endedSession(bytes: Buffer): EndedSession {
+  const sid = sessionId(bytes.subarray(0, SESSION_ID_LENGTH));
+  return { sid, actor: bytes.toString("utf8", SESSION_ID_LENGTH) || undefined };
+}
+
+/** Decodes a list of sid, record, sid, record, … */
+export function listed(reply: unknown): Session[] {
+  const parts = buffers(reply);
+  const sessions: Session[] = [];
+  for (let at = 0; at < parts.length; at += 2) {
+    sessions.push(decodeSession(sessionId(buffer(parts[at])), buffer(parts[at + 1]), 0));
+  }
+  return sessions;
+}
+
+export function buffer(reply: unknown): Buffer {
+  if (!Buffer.isBuffer(reply)) throw new TypeError("a script returned no string");
+  return reply;
+}
+
+export function buffers(reply: unknown): Buffer[] {
+  if (!Array.isArray(reply)) throw new TypeError("a script returned no list");
+  return reply.map(buffer);
+}
+
+export function text(reply: unknown): string {
+  return buffer(reply).toString("latin1");
+}
+
+export function sessionId(bytes: Buffer): SessionId {
+  return text(bytes) as SessionId;
+}
+
+/** Returns the outcome of a script that has found no live session. */
+function notLive(reply: Buffer): { readonly ok: false; readonly reason: "revoked" | "unknown" } {
+  return { ok: false, reason: letter(reply) === "m" ? "revoked" : "unknown" };
+}
+
+function letter(reply: Buffer): string {
+  return String.fromCharCode(reply[0] ?? 0);
+}

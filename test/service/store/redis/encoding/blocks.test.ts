@@ -1,0 +1,134 @@
+/** The blocks of a session's record: each is found by its first byte, whichever others there are, and unknown ones are kept. */
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Authentication, SessionId } from "../../../../../src/service/session/model.ts";
+import { storeMs, wallMs } from "../../../../../src/service/session/time.ts";
+import { encodeAuthentication, encodeFacts } from "../../../../../src/service/store/redis/encoding/blocks.ts";
+import { decodeSession, encodeBody, versionOf } from "../../../../../src/service/store/redis/encoding/record.ts";
+import { loadScripts } from "../../../../../src/service/store/redis/scripts.ts";
+import { createRedisStore } from "../../../../../src/service/store/redis/store.ts";
+import { type RedisServer, startRedis } from "../../../../support/redis.ts";
+import { redisOptions } from "../../../../support/store/backends.ts";
+import { someProof } from "../../../../support/store/device.ts";
+import { newSession, nonce } from "../../../../support/store/sessions.ts";
+
+const NOW = 4_000_000_000_000;
+const ANY_TIME = [0, Number.MAX_SAFE_INTEGER, 0];
+const PARTITION = "{00}";
+
+const authentication: Authentication = { time: wallMs(1_000_000), methods: ["pwd"], contextClass: "" };
+const later: Authentication = { time: wallMs(2_000_000), methods: ["pwd", "otp"], contextClass: "a longer text" };
+
+const VERSION = Buffer.from("030000000700000005", "hex");
+const LAST_SEEN = Buffer.concat([Buffer.from("04000d", "hex"), Buffer.from('["curl","::"]')]);
+const UNKNOWN = Buffer.concat([Buffer.from("7a0003", "hex"), Buffer.from("new")]);
+
+/** Every combination of blocks, in ascending order, and what a session has of them. */
+const COMBINATIONS = Array.from({ length: 32 }, (_, bits) => {
+  const has = (bit: number) => (bits & bit) > 0;
+  const blocks = [
+    ...(has(1) ? [encodeAuthentication(authentication)] : []),
+    ...(has(2) ? [encodeFacts({ persistent: false })] : []),
+    ...(has(4) ? [VERSION] : []),
+    ...(has(16) ? [LAST_SEEN] : []),
+    ...(has(8) ? [UNKNOWN] : []),
+  ];
+  const fields = {
+    ...(has(1) && { authentication }),
+    ...(has(2) && { persistent: false as const }),
+    ...(has(4) && { version: 7, staleBelow: 5 }),
+    ...(has(16) && { lastSeen: { userAgent: "curl", ipAddress: "::" } }),
+  };
+  return { name: `blocks ${bits}`, blocks, fields };
+});
+
+/** Returns the record of a session with blocks between its texts and its claims. */
+function recordOf(session: ReturnType<typeof newSession>, blocks: readonly Buffer[]): Buffer {
+  const body = encodeBody(session);
+  const claimsAt = encodeBody({ ...session, claims: "{}" }).length - (session.dpopJkt === undefined ? 0 : 47);
+  const head = Buffer.alloc(55);
+  head.writeUInt8(versionOf(session), 0);
+  head.writeUIntBE(NOW, 39, 6);
+  head.writeUIntBE(session.idleTimeoutMs, 45, 5);
+  head.writeUIntBE(session.absoluteLifetimeMs, 50, 5);
+  return Buffer.concat([head, body.subarray(0, claimsAt), ...blocks, body.subarray(claimsAt)]);
+}
+
+const PLAIN = newSession("alice", {
+  clientId: "c".repeat(254),
+  client: { userAgent: "u".repeat(300), ipAddress: "", displayName: "" },
+});
+const SESSIONS = [
+  { with: "claims", session: { ...PLAIN, claims: '{"role":"admin"}' } },
+  { with: "no claims", session: PLAIN },
+  { with: "a key and claims", session: { ...PLAIN, claims: '{"role":"admin"}', dpopJkt: someProof().thumbprint } },
+  { with: "a key and no claims", session: { ...PLAIN, dpopJkt: someProof().thumbprint } },
+];
+
+describe.each(SESSIONS)("a session with $with", ({ session }) => {
+  const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
+  let server: RedisServer;
+  let redis: Redis;
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = new Redis(server.port);
+  });
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+
+  test.each(COMBINATIONS)(
+    "$name are decoded, and an elevation changes the authentication alone",
+    async (combination) => {
+      const { blocks, fields } = combination;
+      const sid = session.sid as SessionId;
+      const { dpopJkt, ...data } = session;
+      const record = recordOf(session, blocks);
+      const before = decodeSession(sid, record, 0);
+      expect(before).toMatchObject({ ...data, ...fields });
+      const { authentication: was, ...rest } = before;
+      await redis.set(`${PARTITION}s${sid}`, record);
+      const elevate = (to: Authentication) =>
+        redis.callBuffer(
+          "EVAL",
+          ...[scripts.elevate.text, 1, PARTITION, sid, to.time, encodeAuthentication(to), "", ...ANY_TIME],
+        );
+      const reply = (await elevate(later)) as Buffer;
+      expect(decodeSession(sid, reply, 7)).toEqual({ ...rest, authentication: later });
+      expect(reply.includes(UNKNOWN)).toBe(blocks.includes(UNKNOWN));
+      expect(String(await elevate(authentication))).toBe("o");
+      expect(((await elevate(later)) as Buffer).equals(reply)).toBe(true);
+    },
+  );
+
+  test.each(COMBINATIONS)(
+    "$name: a refresh replaces what was last seen, or removes it, and keeps the others",
+    async (one) => {
+      const options = { scripts, steady: () => 0, reuseIntervalMs: 0, commandTimeoutMs: 60_000 };
+      const store = await createRedisStore(redisOptions(server.url, options));
+      const sid = session.sid as SessionId;
+      const key = `{${Buffer.from(sid, "base64url").toString("hex", 0, 1)}}s${sid}`;
+      const record = recordOf(session, one.blocks);
+      const { lastSeen: _, ...before } = decodeSession(sid, record, 0);
+      const proof = session.dpopJkt === undefined ? {} : { proof: someProof() };
+      const presented = { lifeMs: 0, cookie: undefined, skipped: false, ...proof };
+      const token = { generation: 1, nonce: "AAAAAAAAAAA", issuedAt: storeMs(NOW) };
+      for (const lastSeen of [{ userAgent: "a".repeat(512), ipAddress: "2001:db8::1" }, undefined]) {
+        await redis.set(key, record);
+        const rotated = await store.rotate(sid, token, nonce(), presented, lastSeen);
+        const kept = lastSeen && { lastSeen };
+        const times = { lastRefreshedAt: NOW, idleExpiresAt: expect.any(Number) };
+        expect(rotated).toMatchObject({ ok: true });
+        expect(rotated.ok && rotated.session).toEqual({ ...before, ...times, ...kept });
+        const stored = (await redis.getBuffer(key)) ?? Buffer.alloc(0);
+        expect(decodeSession(sid, stored, 0)).toEqual({ ...before, ...times, ...kept });
+        expect(stored.includes(UNKNOWN)).toBe(one.blocks.includes(UNKNOWN));
+        if (lastSeen === undefined) {
+          expect(stored.length).toBe(record.length - (one.blocks.includes(LAST_SEEN) ? LAST_SEEN.length : 0));
+        }
+      }
+      await store.close();
+    },
+  );
+});
