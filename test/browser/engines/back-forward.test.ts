@@ -32,21 +32,35 @@ describe.each([
   async function openAndLeave(path: string): Promise<Tab> {
     const tab = await openPage(engine, origin, path);
     expect(await tokenOf(tab)).toSatisfy(isToken);
-    await tab.evaluate("void addEventListener('pageshow', ({ persisted }) => (globalThis.persisted = persisted))");
+    // Browsers do not keep a page that is still loading.
+    await eventually(
+      () => tab.evaluate("document.readyState"),
+      (state) => state === "complete",
+    );
+    await tab.evaluate("globalThis.isKept = true");
     await tab.goto(`${origin.url}/other`);
     return tab;
+  }
+
+  /** Opens a page, leaves it, and comes back to it. A browser that is short of memory or time may load it again: then this is repeated. */
+  async function comeBackTo(path: string): Promise<Tab> {
+    for (let left = 5; left > 0; left--) {
+      const tab = await openAndLeave(path);
+      origin.refreshes = 0;
+      await tab.back();
+      await eventually(
+        () => tab.evaluate("!!globalThis.session"),
+        (isBack) => isBack === true,
+      );
+      if (await tab.evaluate<boolean>("globalThis.isKept === true")) return tab;
+    }
+    throw new Error(`${name} has loaded the page again each time`);
   }
 
   const returns: [string, string, number][] = [["with the hint cookie, without a request", "/", 0]];
   if (LONG || name === "Chromium") returns.push(["without it, by one refresh", "/plain", 1]);
   test.each(returns)("a page that comes back goes on: %s", async (_, path, requests) => {
-    const tab = await openAndLeave(path);
-    origin.refreshes = 0;
-    await tab.back();
-    await eventually(
-      () => tab.evaluate("globalThis.persisted"),
-      (persisted) => persisted === true,
-    );
+    const tab = await comeBackTo(path);
     await eventually(
       () => origin.refreshes,
       (count) => count === requests,
