@@ -1,4 +1,4 @@
-/** The version of both OpenAPI documents, and their parts that describe the failures of JSON routes (errors/envelope.ts). */
+/** The version of both OpenAPI documents, and their parts that describe the failures of JSON routes (api/errors/envelope.ts). */
 import { readFileSync } from "node:fs";
 import { ERRORS, type ErrorCode } from "../../src/service/session/errors.ts";
 

@@ -1,4 +1,4 @@
-/** The parts of both OpenAPI documents that describe OAuth's endpoints: their forms, and their errors (errors/oauth-errors.ts). */
+/** The parts of both OpenAPI documents that describe OAuth's endpoints: their forms, and their errors (api/errors/oauth-errors.ts). */
 
 import {
   BAD_PROOF,

@@ -71,7 +71,8 @@ export function createAccessTokens(options: AccessTokenOptions): AccessTokens {
       const lifeMs = ttlMs - Math.floor(ttlMs * JITTER * entropy.fraction());
       const end = earliest(earliest(later(now, lifeMs), session.idleExpiresAt), session.absoluteExpiresAt);
       const shiftMs = time.shiftMs(session);
-      const exp = secondsOf(end, shiftMs); // It differs from token to token, so it is not for V8's cache of texts (store/redis/connection/send.ts).
+      // It differs from token to token, so `toFixed` keeps it out of V8's cache of texts (store/redis/connection/send.ts).
+      const exp = secondsOf(end, shiftMs);
       const iat = secondsOf(now, shiftMs);
       const hasFurtherClaims = session.claims !== "{}" || session.authentication !== undefined;
       const payload =
