@@ -99,10 +99,6 @@ export class RedisServer {
 }
 
 export async function startRedis(...args: readonly string[]): Promise<RedisServer> {
-  return onFreePorts(() => startOnce(args));
-}
-
-async function startOnce(args: readonly string[]): Promise<RedisServer> {
   const server = new RedisServer(await freePort(), args);
   try {
     await server.start();
@@ -110,19 +106,6 @@ async function startOnce(args: readonly string[]): Promise<RedisServer> {
   } catch (error) {
     await server.stop();
     throw error;
-  }
-}
-
-/**
- * Starts servers, and starts them again on other ports if one of them found its port in use, because tests in other processes look for
- * free ports at the same time.
- */
-async function onFreePorts<T>(start: () => Promise<T>, attempts = 5): Promise<T> {
-  try {
-    return await start();
-  } catch (error) {
-    if (attempts === 1 || !String(error).includes("Address already in use")) throw error;
-    return onFreePorts(start, attempts - 1);
   }
 }
 
@@ -150,13 +133,11 @@ export type RedisCluster = { readonly url: string; readonly nodes: readonly Clus
 
 /** Starts a node of a cluster that is not connected to others yet. With `--tls-cluster` among the arguments it has a port for TLS, too. */
 export async function startClusterNode(...args: readonly string[]): Promise<ClusterNode> {
-  return onFreePorts(async () => {
-    const busPort = await freePort();
-    const tlsPort = args.includes("--tls-cluster") ? await freePort() : undefined;
-    const own = ["--cluster-enabled", "yes", "--cluster-port", `${busPort}`, "--repl-diskless-sync-delay", "0"];
-    const tls = tlsPort === undefined ? [] : ["--tls-port", `${tlsPort}`];
-    return Object.assign(await startOnce([...own, ...tls, ...args]), { busPort, tlsPort });
-  });
+  const busPort = await freePort();
+  const tlsPort = args.includes("--tls-cluster") ? await freePort() : undefined;
+  const own = ["--cluster-enabled", "yes", "--cluster-port", `${busPort}`, "--repl-diskless-sync-delay", "0"];
+  const tls = tlsPort === undefined ? [] : ["--tls-port", `${tlsPort}`];
+  return Object.assign(await startRedis(...own, ...tls, ...args), { busPort, tlsPort });
 }
 
 /** Makes nodes known to a cluster. Resolves when all nodes know each other and report that the cluster is complete. */
