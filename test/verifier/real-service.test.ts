@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { expect, onTestFinished, test } from "vitest";
 import { createVerifier, type Verifier, type VerifierEvent, type VerifierOptions } from "../../src/verifier/index.ts";
+import { freePort } from "../support/free-port.ts";
 import { median } from "../support/median.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
@@ -67,15 +68,14 @@ test("a logout reaches every verifier within milliseconds of its acknowledgement
 });
 
 test("a verifier misses nothing during a restart of the service", async () => {
-  let service = await start({ PORT: "0", ADMIN_PORT: "0" });
-  const ports = { PORT: new URL(service.publicUrl).port, ADMIN_PORT: new URL(service.adminUrl).port };
-  const { dataDir: DATA_DIR } = service;
+  let service = await start({ ADMIN_PORT: String(await freePort()) });
   const verifier = await follow(service, { policy: "refuse" });
   const [first, second] = [await logIn(service), await logIn(service)];
   await logout(service, first.accessToken);
   await untilTrue(async () => (await verdictOf(verifier, first.accessToken)) === "revoked");
   await service.kill9();
-  service = await start({ ...ports, DATA_DIR });
+  service = await service.restart();
+  onTestFinished(async () => void (await service.kill9()));
   await logout(service, second.accessToken);
   await untilTrue(async () => (await verdictOf(verifier, second.accessToken)) === "revoked");
   expect(await verdictOf(verifier, first.accessToken)).toBe("revoked");
@@ -83,8 +83,7 @@ test("a verifier misses nothing during a restart of the service", async () => {
 });
 
 test("a process that waits for a verifier only goes on when the service is there", async () => {
-  const service = await start();
-  const { port } = new URL(service.adminUrl);
+  const service = await start({ ADMIN_PORT: String(await freePort()) });
   const { adminUrl, adminToken } = service;
   await service.kill9();
   const options = JSON.stringify({ adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE });
@@ -98,7 +97,7 @@ test("a process that waits for a verifier only goes on when the service is there
   const prints = (text: string) =>
     whileRunning(waiting, async () => expect(waiting.output().split("\n")).toContain(text));
   await prints("feed_lost");
-  const again = await service.restart({ ADMIN_PORT: port });
+  const again = await service.restart();
   onTestFinished(async () => void (await again.kill9()));
   expect(await waiting.exited).toBe(0);
   expect(waiting.output().split("\n")).toContain("ready");

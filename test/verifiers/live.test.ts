@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { decodeProtectedHeader } from "jose";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { AccessTokenPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
+import { freePort } from "../support/free-port.ts";
 import { startHoldingProxy } from "../support/holding-proxy.ts";
 import { compiled, PROGRAM } from "../support/program.ts";
 import { type Service, startService } from "../support/service.ts";
@@ -111,8 +112,7 @@ test("a change of a session refuses its tokens from before, and the next one is 
 });
 
 test("a service that is killed and started again is followed from the cursor", async () => {
-  let service = await start();
-  const ports = { PORT: new URL(service.publicUrl).port, ADMIN_PORT: new URL(service.adminUrl).port };
+  let service = await start({ ADMIN_PORT: String(await freePort()) });
   const followers = await follow(service);
   const [first, second] = [await logIn(service), await logIn(service)];
   await logout(service, first);
@@ -120,7 +120,7 @@ test("a service that is killed and started again is followed from the cursor", a
   await service.kill9();
   await Promise.all(followers.map((follower) => follower.reported("feed_lost")));
   expect(await verdictsOf(followers, second.accessToken)).toEqual(all("accepted"));
-  service = await service.restart(ports);
+  service = await service.restart();
   onTestFinished(async () => void (await service.kill9()));
   await logout(service, second);
   await Promise.all(followers.map((follower) => follower.reported("feed_following", 2)));
@@ -130,14 +130,14 @@ test("a service that is killed and started again is followed from the cursor", a
 });
 
 test("a service with another store and other keys is followed from a snapshot", async () => {
-  const service = await start();
-  const ports = { PORT: new URL(service.publicUrl).port, ADMIN_PORT: new URL(service.adminUrl).port };
+  const ADMIN_PORT = String(await freePort());
+  const service = await start({ ADMIN_PORT });
   const followers = await follow(service);
   const before = await logIn(service);
   await logout(service, before);
   await eventuallyAll(followers, before, "revoked");
   await service.kill9();
-  const another = await start({ ...ports, ADMIN_TOKENS: service.adminToken });
+  const another = await start({ ADMIN_PORT, ADMIN_TOKENS: service.adminToken });
   const after = await logIn(another);
   await eventuallyAll(followers, after, "accepted");
   await logout(another, after);

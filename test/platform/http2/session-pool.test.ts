@@ -13,6 +13,7 @@ import {
 import { type AddressInfo, connect } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { SessionPool } from "../../../src/platform/http2/session-pool.ts";
+import { freePort } from "../../support/free-port.ts";
 import { until } from "../../support/until.ts";
 
 type Backend = {
@@ -113,18 +114,19 @@ test("no call fails because one of two servers is away, which is reported", asyn
 });
 
 test("a server that dies is left out, and is used again when it is back", async () => {
-  const [a, b] = [await startBackend("a"), await startBackend("b")];
+  const port = await freePort();
+  const [a, b] = [await startBackend("a"), await startBackend("b", { port })];
   const { pool } = openPool(1, a, b);
   await askAll(pool, "a", "b");
   await b.die();
   await until(async () => expect(new Set([(await ask(pool))[0], (await ask(pool))[0]])).toEqual(new Set(["a"])));
-  await startBackend("b again", { port: Number(new URL(b.url).port) });
+  await startBackend("b again", { port });
   await until(async () => expect((await ask(pool))[0]).toBe("b again"));
 });
 
 test("the error of the connection is that of a call if no server is there, and the next call tries again", async () => {
-  const backend = await startBackend("a");
-  const port = Number(new URL(backend.url).port);
+  const port = await freePort();
+  const backend = await startBackend("a", { port });
   await backend.die();
   const { pool } = openPool(2, backend);
   await expect(ask(pool)).rejects.toMatchObject({ code: "ECONNREFUSED" });

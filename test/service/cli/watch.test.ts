@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { createFeedPrinter } from "../../../src/service/cli/watch/run.ts";
+import { freePort } from "../../support/free-port.ts";
 import { startService } from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 import { command, type Running, startCommand } from "./command.ts";
@@ -19,10 +20,9 @@ async function createdSession(env: Record<string, string>): Promise<string> {
 }
 
 test("endings are printed as they happen, over a restart of the service, each once", async () => {
-  const service = await startService({ ADMIN_TOKENS: "admin".repeat(8) });
+  const service = await startService({ ADMIN_TOKENS: "admin".repeat(8), ADMIN_PORT: String(await freePort()) });
   let running = service;
   onTestFinished(() => void running.kill("SIGKILL"));
-  const { port } = new URL(service.adminUrl);
   const env = { ADMIN_URL: service.adminUrl, ADMIN_TOKEN: service.adminToken };
   const [before, first, second] = [await createdSession(env), await createdSession(env), await createdSession(env)];
   await command(["sessions", "end", before], { env });
@@ -34,7 +34,7 @@ test("endings are printed as they happen, over a restart of the service, each on
   await Promise.all([seen(all, first), seen(fresh, first)]);
 
   await service.stop();
-  running = await startService({ ADMIN_TOKENS: env.ADMIN_TOKEN, DATA_DIR: service.dataDir, ADMIN_PORT: port });
+  running = await service.restart();
   await seen(all, "again");
   await command(["sessions", "end", second], { env });
   await Promise.all([seen(all, second), seen(fresh, second)]);

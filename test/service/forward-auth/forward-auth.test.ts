@@ -13,6 +13,7 @@ import {
 import { createCheck } from "../../../src/service/forward-auth/check.ts";
 import type { Claims } from "../../../src/verifier/index.ts";
 import { clientKey, dpop } from "../../support/dpop.ts";
+import { freePort } from "../../support/free-port.ts";
 import { request } from "../../support/raw-http.ts";
 import { type Service, scratch, startService } from "../../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin } from "../../support/sessions.ts";
@@ -274,7 +275,7 @@ describe("over gRPC, as Envoy asks", () => {
 
 describe("without the service", () => {
   test("what cannot be decided is 503, and it is not ready; both end when the service is back", async () => {
-    const own = await startService({ ISSUER });
+    const own = await startService({ ISSUER, ADMIN_PORT: String(await freePort()) });
     const checked = await startForwardAuth(own, ISSUER, "--refuse");
     const get = (path: string, headers = {}) => request(checked.url, { path, headers });
     const { accessToken } = await logIn(own);
@@ -285,7 +286,7 @@ describe("without the service", () => {
     expect([headers.get("retry-after"), headers.get("x-auth-reason")]).toEqual(["1", "unavailable"]);
     expect((await get("/readyz")).status).toBe(503);
     expect((await get("/livez")).status).toBe(200);
-    const again = await own.restart({ ADMIN_PORT: new URL(own.adminUrl).port });
+    const again = await own.restart();
     await until(async () => expect((await get("/check", bearer(accessToken))).status).toBe(200));
     checked.kill("SIGTERM");
     expect(await checked.exited).toBe(0);

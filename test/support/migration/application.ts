@@ -1,8 +1,8 @@
 /** An application whose sessions are migrated: it records what it is asked, and replies as a test says. */
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { freePort } from "../free-port.ts";
 
 export type Asked = { readonly headers: IncomingHttpHeaders; readonly body: unknown };
 /** An reply is the object of a 200, the status of an empty response, or a function that responds. */
@@ -21,7 +21,7 @@ export type TestApplication = {
 export async function startApplication(): Promise<TestApplication> {
   const asked: Asked[] = [];
   const replies = new Map<string, Reply>();
-  let port = 0;
+  const port = await freePort();
   const open = async () => {
     const server = createServer(async (request, response) => {
       const { headers } = request;
@@ -32,7 +32,6 @@ export async function startApplication(): Promise<TestApplication> {
       response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(reply));
     }).listen(port, "127.0.0.1");
     await once(server, "listening");
-    port = (server.address() as AddressInfo).port;
     return server;
   };
   let server = await open();
