@@ -1,4 +1,4 @@
-/** The version of a session: which of its access tokens are stale. lua/blocks.lua has the same rule (`count_version`). */
+/** The version of a session: which of its access tokens are stale. lua/lib/version.lua has the same rule (`count_version`). */
 import type { Session } from "./model.ts";
 
 type Versioned = Pick<Session, "version" | "staleBelow">;

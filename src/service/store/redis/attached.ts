@@ -1,7 +1,7 @@
 /**
  * Sessions that end with the sessions of their actors. The two are in different partitions, so no step ends both. The step that ends an
- * actor's session (`hand_over` of lua/sessions.lua) leaves a note in its partition, and publishes that it did. Every instance that hears of
- * it ends the session, once, and removes the note.
+ * actor's session (lua/lib/hand_over.lua) leaves a note in its partition, and publishes that it did. Every instance that hears of it ends
+ * the session, once, and removes the note.
  */
 import { MAX_ATTACHED } from "../../session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../session/ports.ts";

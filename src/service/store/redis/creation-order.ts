@@ -16,7 +16,7 @@ const TIME_BYTES = 6;
 const SID_BYTES = 23;
 const ENTRY_BYTES = TIME_BYTES + SID_BYTES;
 
-/** The entries of a partition (lua/partition.lua) that were read and not returned yet, the newest last. A character is a byte. */
+/** The entries of a partition (lua/lib/partition.lua) that were read and not returned yet, the newest last. A character is a byte. */
 type Run = { readonly tag: string; readonly entries: string[]; ended: boolean; wanted: number };
 
 export function takeInCreationOrder(link: Pick<Link, "run" | "clustered">): TakeCandidates {

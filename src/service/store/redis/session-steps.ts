@@ -51,8 +51,9 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       const { generation, issuedAt } = token;
       const [nonce1, nonce2] = nonceWords(token.nonce);
       const [fresh1, fresh2] = nonceWords(freshNonce);
-      const seen = lastSeen === undefined ? markerLifeMs : `${markerLifeMs} ${lastSeenText(lastSeen)}`;
-      const args = [sid, generation, nonce1, nonce2, issuedAt, fresh1, fresh2, reuseIntervalMs, seen] as const;
+      const seen = lastSeen === undefined ? "" : lastSeenText(lastSeen);
+      const presented = [sid, generation, nonce1, nonce2, issuedAt] as const;
+      const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs, seen] as const;
       const reply = await link.run("rotate", [tag], device === undefined ? args : withDevice(args, device));
       const outcome = rotateOutcome(sid, reply);
       if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.

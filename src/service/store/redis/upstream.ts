@@ -11,12 +11,12 @@ import type { Link } from "./link.ts";
 import { slicesOf, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 
-/** The length of a name, in characters (UPSTREAM in lua/partition.lua). */
+/** The length of a name, in characters (UPSTREAM in lua/lib/partition.lua). */
 const NAME_LENGTH = 22;
 
 /**
  * Returns the name of a login in keys: a hash, so that neither the provider's session nor its user can be read there. Scripts compute it,
- * too (`leave_logins` of lua/sessions.lua), and Redis has SHA-1 alone. An attacker that makes two logins with one name gains nothing: the
+ * too (`leave_logins` of lua/lib/logins.lua), and Redis has SHA-1 alone. An attacker that makes two logins with one name gains nothing: the
  * caller of `sessionsOf` checks each session.
  */
 export function nameOf(login: UpstreamLogin): string {

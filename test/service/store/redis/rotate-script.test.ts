@@ -46,7 +46,7 @@ const state: fc.Arbitrary<RotationState> = fc.record({
 });
 const token: fc.Arbitrary<PresentedToken> = fc.record({ generation, nonce: nonces, issuedAt: time });
 
-/** Builds a record with the layout of lua/partition.lua. */
+/** Builds a record with the layout of lua/lib/partition.lua. */
 function record(state: RotationState, session: ReturnType<typeof newSession>): Buffer {
   const head = Buffer.alloc(55);
   head.writeUInt8(1, 0);

@@ -3,7 +3,7 @@ import { loadScripts, type Scripts } from "../scripts.ts";
 
 const CHANNEL = "session-revocations";
 
-/** Returns the channel on which the scripts publish revocations, as in lua/sessions.lua. */
+/** Returns the channel on which the scripts publish revocations, as in lua/lib/revocation_log.lua. */
 export const channelOf = ({ keyPrefix = "" }: Pick<RedisTarget, "keyPrefix">) => keyPrefix + CHANNEL;
 
 /** The end of an example of a key. The permissions are checked on this key, and hold for all keys of the service. */

@@ -4,8 +4,8 @@ import { parseEntries } from "../log-entry.ts";
 import { type Client, type Connections, disconnect } from "./connection.ts";
 
 /**
- * lua/sessions.lua publishes this when a session has ended and sessions that are attached to it have to end as well. It is not an entry of
- * the log.
+ * lua/lib/hand_over.lua publishes this when a session has ended and sessions that are attached to it have to end as well. It is not an
+ * entry of the log.
  */
 const HAND_OVER = "^";
 

@@ -5,11 +5,11 @@ import type { Verb } from "../scripts.ts";
 
 type ByName = {
   rotate: CutTo<
-    9 | 10 | 11 | 16 | 24 | 25,
+    10 | 11 | 12 | 17 | 25 | 26,
     [
       ...[sid: SessionId, generation: number, nonce1: number, nonce2: number, issuedAt: number],
-      ...[fresh1: number, fresh2: number, reuseIntervalMs: number, markerLifeAndSeen: number | string],
-      ...[deviceLifeMs: number, way: number],
+      ...[fresh1: number, fresh2: number, reuseIntervalMs: number, markerLifeMs: number],
+      ...[seen: string, deviceLifeMs: number, way: number],
       ...[deviceIssuedAt: number, device1: number, device2: number, device3: number, device4: number],
       ...[proof1: number, proof2: number, proof3: number, proof4: number],
       ...[proof5: number, proof6: number, proof7: number, proof8: number],

@@ -1,6 +1,6 @@
 /**
  * The optional parts of a session's record (record.ts), between its texts and its claims: blocks, in ascending order of their first bytes.
- * Scripts find and replace them (`block_at` of lua/blocks.lua). A session without a block takes no byte for it.
+ * Scripts find and replace them (`block_at` of lua/lib/blocks.lua). A session without a block takes no byte for it.
  *
  * A block that this version does not know is skipped: its first byte is followed by its length (2 bytes). The first byte is less than `{`,
  * with which claims begin.

@@ -1,5 +1,5 @@
 /**
- * The binary form of a session in Redis, a record: a head of fixed size, which the scripts read and write (lua/partition.lua), the
+ * The binary form of a session in Redis, a record: a head of fixed size, which the scripts read and write (lua/lib/partition.lua), the
  * subject, and data that only the service reads. It is compact, because it is most of the memory that a session takes. The head contains
  * a nonce as two words of 32 bits.
  */
@@ -35,7 +35,7 @@ const AT = {
   body: 55,
 } as const;
 
-/** The first byte of a record. The flags for device keys and transports, by the same names in lua/partition.lua, are added to it. */
+/** The first byte of a record. The flags for device keys and transports, by the same names in lua/lib/partition.lua, are added to it. */
 const VERSION = 1;
 const WITH_DEVICE = 2;
 const DEVICE_REQUIRED = 4;
@@ -54,7 +54,7 @@ const RENEWAL_SKIPPED = 1;
 const IN_BODY = 2;
 
 /** The arguments of lua/rotate.lua that every refresh has. */
-type RotateArguments = Extract<ArgumentsOf<"rotate">, { readonly length: 9 }>;
+type RotateArguments = Extract<ArgumentsOf<"rotate">, { readonly length: 10 }>;
 
 /** Adds what a request shows of its device. Only the first 128 bits of the thumbprint in a device cookie are sent. */
 export function withDevice(args: RotateArguments, presentation: DevicePresentation): ArgumentsOf<"rotate"> {

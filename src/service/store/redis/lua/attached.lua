@@ -2,6 +2,8 @@
 -- Returns the sessions whose actors' sessions have ended.
 -- KEYS  any partitions of one slot
 -- Returns for each partition how many it has, and then their ids.
+-- @include lib/deadline.lua
+-- @include lib/partition.lua: ATTACHED, ID, NOBODY
 local found = {}
 for _, partition in ipairs(KEYS) do
   local attached, first = redis.call('GET', partition .. 'A') or '', #found + 1

@@ -1,8 +1,11 @@
 #!lua flags=allow-oom
--- Estimates how many sessions are live, from a random sample of the chunks of the order of creation (partition.lua).
+-- Estimates how many sessions are live, from a random sample of the chunks of the order of creation (lib/partition.lua).
 -- KEYS  any partitions of one slot
 -- ARGV  1 how many chunks of each partition to look at
 -- Returns the number as text. It is exact for partitions with no more chunks than that.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ENTRY, ID
+-- @include lib/live.lua: live
 local sum = 0
 for _, partition in ipairs(KEYS) do
   local order = partition .. 'o'

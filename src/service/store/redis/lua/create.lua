@@ -13,6 +13,17 @@
 --   'again', '', new, ended…        one run is not enough: the caller runs the script again
 --   'sweep', '', new, ended…        the same, but the caller runs sweep.lua first
 --   'more', progress, ''            the same, with this `progress`
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, CHUNK, ENTRY, HEAD, ID, LOG_SLACK, MOST, UPSTREAM, shift, slack, subject_of
+-- @include lib/actor.lua: actor_of
+-- @include lib/blocks.lua: text_at
+-- @include lib/close.lua: close
+-- @include lib/head.lua: entry_of
+-- @include lib/index.lua: entries_after, horizon_of, index_of, lengthen_index, unindex, write_index
+-- @include lib/limit.lua: alike, group_of, in_group, live_sessions, take_excess
+-- @include lib/live.lua: live
+-- @include lib/order.lua: earlier
+-- @include lib/signal_log.lua: append_signals
 local sid, subject,
   child1, child2, -- the nonce of the first refresh token
   idle_timeout, absolute_lifetime, -- ms
@@ -104,7 +115,6 @@ local function make_room_within_limit()
   local scope, most, action = string.match(limit, '^(%S+) (%d+) (%S+)$')
   most = tonumber(most)
   if sids and #sids < most * ID then return nil end
-  local live_sessions, take_excess, group_of, in_group, alike = limit_functions()
   local group = group_of(record, scope)
   if old and subject_of(old) == subject and not actor_of(old) and group_of(old, scope) == group then return nil end
   local known, entries = sids, {}
@@ -139,7 +149,7 @@ local function make_room_within_limit()
 end
 
 -- Returns the sessions with an actor of a subject with many, oldest first. They live for a short time, so only the newest MOST are read.
-local function acting_of_many(from, live_sessions)
+local function acting_of_many(from)
   local newest, sids = redis.call('ZREVRANGEBYLEX', many, '+', from, 'LIMIT', 0, MOST), {}
   for k, entry in ipairs(newest) do sids[#newest - k + 1] = string.sub(entry, -ID) end
   local found = {}
@@ -153,17 +163,15 @@ end
 local function make_room_among_many()
   local from = entries_after(ended)
   if acts then
-    local live_sessions, take_excess = limit_functions()
-    local acting = acting_of_many(from, live_sessions)
+    local acting = acting_of_many(from)
     evict(take_excess(acting, #acting - cap + 1, WINDOW))
     return nil
   end
   local replaced = old and subject_of(old) == subject
   local excess = redis.call('ZLEXCOUNT', many, from, '+') - (replaced and 1 or 0) - cap + 1
-  if excess > 0 then excess = excess - #acting_of_many(from, (limit_functions())) end
+  if excess > 0 then excess = excess - #acting_of_many(from) end
   if excess <= 0 then return nil end
   if now >= tonumber(redis.call('GET', clean) or 0) then return reply_evicted({ 'sweep', '', new }) end
-  local live_sessions, take_excess = limit_functions()
   local most = math.min(excess, MOST - WINDOW)
   local oldest, lost, listed = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, most + WINDOW), {}, {}
   for k, entry in ipairs(oldest) do oldest[k], lost[string.sub(entry, -ID)] = string.sub(entry, -ID), entry end
@@ -191,7 +199,6 @@ local function make_room_among_few()
     sids = drop_expired(sids)
     return
   end
-  local live_sessions, take_excess, _, _, alike = limit_functions()
   local kept, listed = live_sessions(partition, sids, now), {}
   for k, session in ipairs(kept) do listed[k] = session.sid end
   sids = table.concat(listed)
@@ -258,7 +265,6 @@ end
 -- Inserts the session in the order of creation, mostly at its end. The new chunk is added before the old one is removed, because Redis
 -- deletes a key that is empty for a moment, and its expiry with it.
 local function add_to_order()
-  local earlier = order_functions()
   local order = partition .. 'o'
   local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry, '-', 'LIMIT', 0, 1)[1]
   if not chunk or earlier(string.sub(chunk, -ENTRY), entry) then

@@ -3,6 +3,8 @@
 -- KEYS  1 the partition of the note
 -- ARGV  1 the session
 -- Returns 'detached'
+-- @include lib/deadline.lua
+-- @include lib/partition.lua: ATTACHED, ID, NOBODY
 local key, entries = KEYS[1] .. 'A', {}
 local attached = redis.call('GET', key) or ''
 for at = 1, #attached, ATTACHED do

@@ -4,6 +4,12 @@
 -- ARGV  the first locals, in this order
 -- Returns one string: 'l', the time (six bytes) and the record, if the authentication was replaced; 'o' if the session has a later
 -- authentication; 'a' if it has an actor; 'm' if it is revoked; 'u' if it is unknown.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC
+-- @include lib/actor.lua: actor_of
+-- @include lib/blocks.lua: AUTHENTICATION, block_at, replace
+-- @include lib/live.lua: live, marked
+-- @include lib/version.lua: count_version
 local sid,
   time, -- of the authentication, ms
   authentication, -- in the form of the record (blocks.ts)

@@ -9,6 +9,13 @@
 --   'ended' and the names, without a separator: the subject, and in a last line of its own that of the actor
 --   'already'   the session has a marker
 --   'marked'    there was neither a session nor a marker
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, PROOF, PROOF_KEY_BYTES, THUMBPRINT, WITH_DEVICE, subject_of
+-- @include lib/actor.lua: names_of
+-- @include lib/close.lua: close
+-- @include lib/head.lua: expiries
+-- @include lib/index.lua: unindex
+-- @include lib/live.lua: marked, within_lifetimes
 local sid, reason,
   marker_life, -- how long ended sessions stay marked, ms
   note, -- the text of the due record (event-text.ts), or ''

@@ -6,6 +6,11 @@
 -- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first, each followed by its actor (`close`); 'begun', if the
 -- subject has many sessions. If nothing was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the
 -- caller must run the script again; or 'busy', while another logout of many sessions has to be completed first.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, HORIZON, ID, subject_of
+-- @include lib/close.lua: close
+-- @include lib/index.lua: index_of, write_index
+-- @include lib/live.lua: ended_until, live
 local subject, reason,
   marker_life, -- how long ended sessions stay marked, ms
   except, -- the session to spare, or ''

@@ -4,6 +4,12 @@
 -- ARGV  the first locals, in this order
 -- Returns 'ended' and the subject of the target's actor, if it has one; 'actor_ended' if the actor is not live; 'not_found' if the target
 -- is not live, or belongs to another subject.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, subject_of
+-- @include lib/actor.lua: actor_of
+-- @include lib/close.lua: close
+-- @include lib/index.lua: unindex
+-- @include lib/live.lua: live
 local actor_sid, sid, -- the session that asks, and the one that ends
   reason,
   marker_life, -- how long ended sessions stay marked, ms

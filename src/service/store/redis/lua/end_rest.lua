@@ -5,6 +5,10 @@
 -- ARGV  1 the id of the logout, or '' for any that is under way, 2 how long ended sessions stay marked, ms
 -- Returns 'more' or 'done', how many sessions this logout has ended so far, and the ids of those that this run has ended, each followed by
 -- its actor (`close`); 'none' if there is no such logout.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: HORIZON, ID
+-- @include lib/close.lua: close
+-- @include lib/live.lua: within_lifetimes
 local AT_ONCE = 64 -- the number of sessions that one run ends, in about 1 ms
 local partition, id = KEYS[1], ARGV[1]
 local horizons = redis.call('GET', partition .. 'h') or ''

@@ -3,6 +3,8 @@
 -- KEYS  1 partition
 -- ARGV  1 subject, 2 how many of each index earlier runs have read, 3 how many this one reads
 -- Returns the ids of some of the sessions, without separators, and '' if no more follow
+-- @include lib/deadline.lua
+-- @include lib/partition.lua: ID
 local partition, subject, from, count = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local earlier = redis.call('ZRANGE', partition .. 'a' .. subject, from, from + count - 1)
 local many = redis.call('ZRANGE', partition .. 'i' .. subject, from, from + count - 1)

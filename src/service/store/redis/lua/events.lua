@@ -3,15 +3,17 @@
 -- KEYS  1 partition
 -- ARGV  1 a subject, or ''; 2 a sid, '*' for the logouts of everyone, or ''
 -- Returns a text for each session. Each text has any number of events, and each event ends with a newline.
+-- @include lib/deadline.lua
+-- @include lib/partition.lua: ID
+-- @include lib/session_events.lua: LAST_SESSIONS, creation_of
 local partition, subject, texts = KEYS[1], ARGV[1], {}
 if ARGV[2] == '*' then return { redis.call('GET', partition .. 'x') or '' } end
-local creation_of, _, _, LAST = event_functions()
 
 local sids, live = ARGV[2], ''
 if sids == '' then
   sids = redis.call('GET', partition .. 'w' .. subject) or ''
-  live = string.sub(redis.call('HGET', partition .. 'u', subject) or '', -LAST * ID)
-  for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', partition .. 'i' .. subject, '+', '-', 'LIMIT', 0, LAST)) do
+  live = string.sub(redis.call('HGET', partition .. 'u', subject) or '', -LAST_SESSIONS * ID)
+  for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', partition .. 'i' .. subject, '+', '-', 'LIMIT', 0, LAST_SESSIONS)) do
     live = live .. string.sub(entry, -ID)
   end
 end

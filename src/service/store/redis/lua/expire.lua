@@ -7,6 +7,19 @@
 -- ARGV  the first locals, in this order
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and names (end.lua) of each that has ended.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, ENTRY, HEAD, ID, LOG_SLACK, shift, slack, subject_of
+-- @include lib/actor.lua: actor_of
+-- @include lib/commands.lua: require_commands
+-- @include lib/hand_over.lua: hand_over, one_of
+-- @include lib/head.lua: blank, expiries
+-- @include lib/index.lua: unindex
+-- @include lib/live.lua: ended_until, ends_with_subject
+-- @include lib/logins.lua: leave_logins
+-- @include lib/order.lua: remove_from_order
+-- @include lib/revocation_log.lua: append_to_log
+-- @include lib/session_events.lua: complete_creation
+-- @include lib/signal_log.lua: append_signals
 local instance,
   lease, -- how long it holds the partition, ms
   from_entry, -- the entry to begin at, or ''
@@ -38,7 +51,6 @@ if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remov
 local reply, least, gone, due, logged, sids = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
 local ended_all, states, ends = ended_until(partition), redis.call('MGET', partition .. 'h', partition .. 'j', partition .. 'g', partition .. 'A'), {}
 local horizons, unsignalled, switch, attached = unpack(states)
-local _, _, complete = event_functions()
 
 local function examine(entry, record)
   local sid, created = string.sub(entry, -ID), struct.unpack('>I6', entry)
@@ -57,7 +69,7 @@ local function examine(entry, record)
     end
   else
     gone[#gone + 1] = entry
-    complete(partition, sid, record, now)
+    complete_creation(partition, sid, record, now)
     if record then
       leave_logins(partition, sid, record)
       redis.call('SET', partition .. 's' .. sid, blank(record), 'KEEPTTL')
@@ -86,8 +98,7 @@ for _, chunk in ipairs(chunks) do
 end
 
 if #gone > 0 then
-  local _, _, remove = order_functions()
-  remove(order, gone)
+  remove_from_order(order, gone)
 end
 if #logged > 0 then
   redis.call('HSET', partition .. 'r', unpack(due))

@@ -4,6 +4,10 @@
 -- ARGV  1 subject
 -- Returns the outcome and how many events were removed. The outcome is 'done'; 'again', if the caller must run the script again; 'busy', if
 -- a logout of the subject's sessions has to be completed first; or 'full', if there are too many due records to find those of the subject.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ID, MOST
+-- @include lib/index.lua: horizon_of, index_of, write_index
+-- @include lib/live.lua: live
 local MOST_DUE = 1024 -- the most due records that one run examines, in about 1 ms
 local partition, subject = KEYS[1], ARGV[1]
 if horizon_of(redis.call('GET', partition .. 'h') or '', subject) > 0 then return { 'busy', '0' } end

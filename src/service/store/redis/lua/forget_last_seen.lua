@@ -2,6 +2,9 @@
 -- Removes from a session's record what was kept of the request that last refreshed it.
 -- KEYS  1 partition
 -- ARGV  1 sid
+-- @include lib/deadline.lua: now
+-- @include lib/blocks.lua: LAST_SEEN, block_at
+-- @include lib/live.lua: live
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return '' end

@@ -4,10 +4,15 @@
 -- KEYS  1 partition
 -- ARGV  1 subject, 2 the entry to continue after, or ''
 -- Returns the entry to continue after; '' if no more follow.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ENTRY, ID, subject_of
+-- @include lib/head.lua: blank
+-- @include lib/live.lua: live
+-- @include lib/logins.lua: leave_logins
+-- @include lib/session_events.lua: complete_creation
 local CHUNKS = 4 -- the number of chunks that one run examines, in about 0.2 ms
 local partition, subject, from = KEYS[1], ARGV[1], ARGV[2]
 local order = partition .. 'o'
-local _, _, complete = event_functions()
 local first = from ~= '' and redis.call('ZREVRANGEBYLEX', order, '[' .. from .. '\255', '-', 'LIMIT', 0, 1)[1]
 local chunks = redis.call('ZRANGEBYLEX', order, first and '[' .. first or '-', '+', 'LIMIT', 0, CHUNKS)
 for _, chunk in ipairs(chunks) do
@@ -19,7 +24,7 @@ for _, chunk in ipairs(chunks) do
   for k, record in ipairs(redis.call('MGET', unpack(keys))) do
     if record and subject_of(record) == subject and not live(partition, sids[k], now) then
       leave_logins(partition, sids[k], record)
-      complete(partition, sids[k], record, now)
+      complete_creation(partition, sids[k], record, now)
       redis.call('SET', keys[k], blank(record), 'KEEPTTL')
     end
   end

@@ -3,7 +3,9 @@
 -- KEYS  any partitions of one slot
 -- ARGV  1 how many entries of each partition, 2 an entry: those before it are returned; '' for the newest
 -- Returns one text for each partition: its entries, newest first, without separators.
-local earlier = order_functions()
+-- @include lib/deadline.lua
+-- @include lib/partition.lua: ENTRY
+-- @include lib/order.lua: earlier
 local wanted, bound, replies = tonumber(ARGV[1]), ARGV[2], {}
 for k, partition in ipairs(KEYS) do
   local found, below = {}, bound == '' and '+' or '(' .. bound

@@ -6,9 +6,12 @@
 -- ARGV  1 how long to keep events, ms; 0: not at all, 2 how many events to keep of a session; then for each event the key of its due
 --       record, or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; its text, without a newline; and for
 --       the creation of a session what its record lacks of that text, else ''
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, HEAD, shift, slack, subject_of
+-- @include lib/live.lua: live
+-- @include lib/session_events.lua: index_events
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local expires = now + shift + keep
-local _, index = event_functions()
 
 -- Returns false if the event is skipped because the events of its session were removed.
 local function append(sid, due, subject, text)
@@ -23,7 +26,7 @@ local function append(sid, due, subject, text)
     count = count + 1
   end
   if due ~= sid and count >= most then return true end
-  -- Events are found by the subject, so none lives longer than what names them (`index`).
+  -- Events are found by the subject, so none lives longer than what names them (`index_events`).
   if subject == '' and before ~= '' and sid ~= '*' then
     redis.call('SET', key, before .. text .. '\n', 'KEEPTTL')
   else
@@ -51,7 +54,7 @@ for at = 3, ARGC, 5 do
   local due, sid, subject, text, note = unpack(ARGV, at, at + 4)
   if (due == '' or redis.call('HDEL', partition .. 'r', due) == 1) and keep > 0 then
     local is_noted = note ~= '' and note_creation(sid, subject, note)
-    if not is_noted and append(sid, due, subject, text) and subject ~= '' then index(partition, subject, sid, expires) end
+    if not is_noted and append(sid, due, subject, text) and subject ~= '' then index_events(partition, subject, sid, expires) end
   end
 end
 return ''

@@ -4,6 +4,10 @@
 -- ARGV  the first locals, in this order
 -- Returns one string: l (the session has this key now), the time (I6) and the record; or only a letter: k, the session has another key;
 -- o, the token is outdated; m, the session was revoked; u, it is unknown.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, BOUND, DEVICE_TAIL, PROOF, SINCE, THUMBPRINT, WITH_DEVICE
+-- @include lib/blocks.lua: device_at
+-- @include lib/live.lua: live, marked
 local sid,
   generation, -- of the refresh token
   key, thumbprint, kind, -- kind: device-record.ts

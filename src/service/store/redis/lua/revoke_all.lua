@@ -3,6 +3,12 @@
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns 'ended'
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, LOG_SLACK, NOBODY, shift
+-- @include lib/hand_over.lua: hand_over
+-- @include lib/head.lua: expiries
+-- @include lib/live.lua: ended_until
+-- @include lib/revocation_log.lua: append_to_log
 local revoked_until, -- that time, ms
   marker_life, -- how long ended sessions stay marked, ms
   note, -- the text of the due record (event-text.ts), or ''

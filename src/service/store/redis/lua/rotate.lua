@@ -11,11 +11,15 @@
 --   n a proof of the session's key is missing, k the proof is of another key: the session is unchanged
 -- These letters stand alone: m revoked, u unknown, i idle, e expired, t the token may not be presented in this way, w the proof would be
 --   the session's first, but the client is not that of the session
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC, BODY, BOUND, BY_COOKIE, BY_TOKEN, DEVICE_REQUIRED, DEVICE_TAIL, HEAD, PROOF, PROOF_KEY_BYTES, SINCE
+-- @include lib/partition.lua: THUMBPRINT, WITH_DEVICE, slack, subject_of
 local sid,
   generation, nonce1, nonce2, issued_at, -- the presented refresh token
   fresh1, fresh2, -- the nonce of the token that may follow it
   reuse_interval, -- ms
-  marker_life_and_seen, -- how long ended sessions stay marked, ms; after a blank what the session keeps of this request (JSON), if any
+  marker_life, -- how long ended sessions stay marked, ms
+  seen, -- what the session keeps of this request (JSON), or ''
   device_life, -- how long a device cookie lives, ms
   way, -- RENEWAL_SKIPPED: the browser could not renew that cookie; IN_BODY: the token came in the body of a request, not in a cookie
   device_issued_at, device1, device2, device3, device4, -- the device cookie: ms, the first words of its thumbprint; zeros if there is none
@@ -23,14 +27,12 @@ local sid,
   client -- the client that presents the token at the token endpoint
   = unpack(ARGV, 1, ARGC)
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
-local LAST_SEEN = 4 -- the first byte of the block that says who refreshed the session last
-local DIGITS = 10 -- the most that the number in `marker_life_and_seen` has
 local partition = KEYS[1]
 local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
 local record, horizons = found[1], found[3]
 if not record then
-  local marked = session_functions()
+  -- @include lib/live.lua: marked
   return marked(partition, sid, now) and 'm' or 'u'
 end
 
@@ -40,7 +42,7 @@ if now >= absolute then return 'e' end
 if now >= math.max(created, ct) + idle then return 'i' end
 if created <= tonumber(found[2] or 0) then return 'm' end
 if horizons then
-  local _, ends_with_subject = session_functions()
+  -- @include lib/live.lua: ends_with_subject
   if ends_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
 end
 
@@ -108,14 +110,15 @@ if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
 if outcome ~= 'p' then c1, c2, ct, cs = fresh1, fresh2, now, now end
 
 if outcome == 'x' or two_holders then
-  local _, _, close, unindex = session_functions()
-  close(partition, { sid }, 'reuse', now, tonumber(string.match(marker_life_and_seen, '^%d+')), two_holders and '{"h":1}' or '{}', subject_of(record))
+  -- @include lib/close.lua: close
+  -- @include lib/index.lua: unindex
+  close(partition, { sid }, 'reuse', now, tonumber(marker_life), two_holders and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
   local body = string.sub(record, BODY)
-  if #marker_life_and_seen > DIGITS and outcome ~= 'p' then
-    local at, after = block_function()(record, LAST_SEEN)
-    local seen = string.sub(marker_life_and_seen, string.find(marker_life_and_seen, ' ', 1, true) + 1)
+  if seen ~= '' and outcome ~= 'p' then
+    -- @include lib/blocks.lua: LAST_SEEN, block_at
+    local at, after = block_at(record, LAST_SEEN)
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
   end
   if unbound and outcome ~= 'p' then -- the session's first proof binds it to the key

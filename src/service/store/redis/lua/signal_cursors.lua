@@ -3,6 +3,7 @@
 -- KEYS  any partitions of one slot
 -- ARGV  1 a subscription, or '' for all
 -- Returns for each partition the number of texts that belong to it, then these: subscription, value, subscription, value, …
+-- @include lib/deadline.lua
 local found = {}
 for _, partition in ipairs(KEYS) do
   local readers, fields = partition .. 'f'

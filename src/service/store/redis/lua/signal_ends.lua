@@ -3,6 +3,7 @@
 -- KEYS  any partitions of one slot
 -- Returns for each partition the number and the sid of its last signal, followed by '+' if signals of a logout of everyone still have to
 -- be appended.
+-- @include lib/deadline.lua
 local ends = {}
 for k, partition in ipairs(KEYS) do
   local states = redis.call('MGET', partition .. 'g', partition .. 'j')

@@ -2,6 +2,7 @@
 -- Returns for each subscription of a partition the first signal that it has not read, if there is one, and how many it has not read.
 -- KEYS  1 partition
 -- Returns subscription, '<sid> <ended at> <count>', subscription, '<sid> <ended at> <count>', …
+-- @include lib/deadline.lua
 local partition, found = KEYS[1], {}
 local count = tonumber(string.match(redis.call('GET', partition .. 'g') or '', '^%d+ (%d+)') or 0)
 local fields = redis.call('HRANDFIELD', partition .. 'f', 1000, 'WITHVALUES')

@@ -4,7 +4,11 @@
 -- ARGV  the first locals, in this order
 -- Returns 'rewound' if the log has another signal with that number, or has never reached it; 'behind' and the number of the oldest
 -- signal in the log (of the next one, if the log is empty), if signals after the last one were dropped; otherwise 'more' or 'end' and
--- the signals; after a signal whose time begins with 0, in a line of its own, the actor (partition.lua).
+-- the signals; after a signal whose time begins with 0, in a line of its own, the actor (lib/partition.lua).
+-- @include lib/deadline.lua
+-- @include lib/partition.lua: ARGC, ENTRY, ID
+-- @include lib/order.lua: earlier
+-- @include lib/signal_log.lua: append_signals, with_actor
 local after, sid, -- the number of the last signal before them, and its session or '-'
   most -- how many to return at most
   = unpack(ARGV, 1, ARGC)
@@ -15,8 +19,7 @@ local log = partition .. 'z'
 
 -- Appends the signals of sessions that ended in a logout of everyone, in order of creation.
 local function continue(job, switch)
-  local earlier = order_functions()
-  local created_after, created_until, ended_at, from = string.match(job, '^(%d+) (%d+) (%d+) (.*)$')
+    local created_after, created_until, ended_at, from = string.match(job, '^(%d+) (%d+) (%d+) (.*)$')
   local order = partition .. 'o'
   local first = from ~= '' and redis.call('ZREVRANGEBYLEX', order, '[' .. from .. '\255', '-', 'LIMIT', 0, 1)[1]
   local chunks = redis.call('ZRANGEBYLEX', order, first and '[' .. first or '-', '+', 'LIMIT', 0, CHUNKS)

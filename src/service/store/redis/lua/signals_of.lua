@@ -5,6 +5,10 @@
 -- ARGV  the first locals, in this order
 -- Returns the number of the last signal that was examined, or '' if no more follow; then signal (with_actor), subscriptions that have not
 -- read it yet (their ids, with spaces between), signal, subscriptions, …
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC
+-- @include lib/live.lua: live
+-- @include lib/signal_log.lua: with_actor
 local subject,
   after, -- the number of the last signal before them
   most, -- how many to return at most

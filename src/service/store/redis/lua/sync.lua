@@ -6,6 +6,7 @@
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns the time of the node's clock, the shift, and 1 if the script ran within the expected time, otherwise 0.
+-- @include lib/clock.lua: clock
 local earliest, latest, -- the times, by the node's clock, between which the instance expects the script to run, ms
   even_shift -- the shift with which the store's time continues evenly, if the instance has detected a step, or ''
   = unpack(ARGV)

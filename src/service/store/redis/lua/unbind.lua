@@ -3,6 +3,10 @@
 -- KEYS  1 partition
 -- ARGV  1 sid
 -- Returns one string: l (the session had a key) or n (it had none), the time (I6) and the record; or only m (revoked) or u (unknown).
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: WITH_DEVICE
+-- @include lib/blocks.lua: device_at
+-- @include lib/live.lua: live, marked
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end

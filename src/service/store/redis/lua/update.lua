@@ -4,6 +4,13 @@
 -- ARGV  the first locals, in this order
 -- Returns one string: 'l', the time (six bytes) and the record, or 'n' in place of 'l' if the record was the same before; 'c' if the
 -- session has another version; 'm' if it is revoked; 'u' if it is unknown.
+-- @include lib/deadline.lua: now
+-- @include lib/partition.lua: ARGC
+-- @include lib/blocks.lua: CLAIMS, block_at, replace, text_at
+-- @include lib/commands.lua: require_commands
+-- @include lib/live.lua: live, marked
+-- @include lib/signal_log.lua: append_signals
+-- @include lib/version.lua: count_version, version_of
 local sid,
   if_version, -- the version that the session must have, or ''
   audiences, -- in the form of the record (record.ts), or '' to keep them

@@ -1,5 +1,5 @@
 /** The scripts name their arguments as the types of their callers do. The compiler checks the callers, and this test the scripts. */
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
 const STORE = new URL("../../../../../src/service/store/redis/", import.meta.url);
@@ -23,7 +23,7 @@ function namesIn(script: string): readonly string[] {
 }
 
 test("each script that names its arguments names them as arguments.ts does", () => {
-  const verbs = readdirSync(new URL("lua/", STORE)).map((file) => file.replace(".lua", ""));
+  const verbs = globSync("*.lua", { cwd: new URL("lua/", STORE) }).map((file) => file.replace(".lua", ""));
   const named = verbs.map((verb) => [verb, namesIn(read(`lua/${verb}.lua`))] as const);
   const single = ["unbind", ["sid"]] as const;
   expect([...typed].toSorted()).toEqual([...named.filter(([, names]) => names.length > 0), single].toSorted());

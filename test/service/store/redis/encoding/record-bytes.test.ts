@@ -28,7 +28,7 @@ test("a session without a key takes no byte for one", () => {
 
 test("a refresh without a proof sends nothing of a key", () => {
   const byToken = { lifeMs: 1, cookie: undefined, skipped: false, transport: "token" } as const;
-  const args = [newSession("alice").sid, 1, 2, 3, 4, 5, 6, 7, 8] as const;
+  const args = [newSession("alice").sid, 1, 2, 3, 4, 5, 6, 7, 8, ""] as const;
   expect(withDevice(args, byToken)).toEqual([...args, 1, 2]);
   expect(withDevice(args, { lifeMs: 1, cookie: undefined, skipped: false })).toEqual([...args, 1]);
 });

@@ -1,5 +1,9 @@
--- The functions in this file decide which sessions end when a subject has more than it may have. Only create.lua has them, and defines them
--- only when it needs them (scripts.ts).
+-- Which sessions end when a subject has more than it may have.
+-- @include lib/partition.lua: ID, subject_of
+-- @include lib/actor.lua: actor_of
+-- @include lib/blocks.lua: FACTS, block_at, text_at
+-- @include lib/head.lua: expiries
+-- @include lib/live.lua: ended_until, ends_with_subject
 
 -- Returns which sessions of a list of ids without separators are live, in the same order: each { sid, record, used }, where `used` is the
 -- time of the last refresh or the creation.

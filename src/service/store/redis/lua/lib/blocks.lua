@@ -1,5 +1,5 @@
--- The functions in this file find the parts of a record after its head: the texts, the blocks of blocks.ts and the device key. Only the
--- scripts that need them have them (scripts.ts); a refresh defines them only when it keeps what was last seen.
+-- The parts of a record after its head: the texts, the blocks of blocks.ts and the device key.
+-- @include lib/partition.lua: BODY, DEVICE_TAIL, SINCE, THUMBPRINT, WITH_DEVICE
 
 -- Returns the position in a record at which the device key begins. Without a device key, that is the position after the end.
 local function device_at(record)
@@ -39,29 +39,7 @@ local function block_at(record, kind)
   return from, from
 end
 
--- Returns the version of a session, and the version below which its access tokens are stale.
-local function version_of(record)
-  local at, after = block_at(record, VERSION)
-  if at == after then return 0, 0 end
-  return struct.unpack('>I4I4', record, at + 1)
-end
-
 -- Returns a record with other bytes in place of those from a position to the one before `after`.
 local function replace(record, bytes, from, after)
   return string.sub(record, 1, from - 1) .. bytes .. string.sub(record, after)
-end
-
--- Counts a change of a session in the version of its record. If `mark_life` is given, marks access tokens of earlier versions as stale for
--- so long (ms): in the record, and in the revocation log, where an older instance finds no session id in '~<sid>' and skips the entry. If
--- all of them are stale already, appends nothing. Returns the record, which the caller writes.
-local function count_version(partition, sid, record, is_changed, mark_life, now)
-  local version, stale_below = version_of(record)
-  if is_changed then version = version + 1 end
-  if mark_life and version > stale_below then
-    require_commands(partition, 'SET ZADD ZRANGE ZREMRANGEBYSCORE PEXPIREAT')
-    append_to_log(partition, { table.concat({ '~' .. sid, now, now + mark_life, version }, ' ') }, now, mark_life)
-    stale_below = version
-  end
-  if version == 0 then return record end
-  return replace(record, struct.pack('>BI4I4', VERSION, version, stale_below), block_at(record, VERSION))
 end

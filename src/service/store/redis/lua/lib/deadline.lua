@@ -2,6 +2,8 @@
 -- ARGV  the last three of every script: the earliest and the latest time, by this node's clock, at which the command may act, and the
 --       shift by which that clock is ahead of the store's time (lua/sync.lua), ms
 -- At any other time the reply is the error 'LATE' with the time of the node's clock.
+-- @include lib/clock.lua: clock
+-- @include lib/partition.lua: ARGC, shift
 local now = clock()
 if now < tonumber(ARGV[ARGC + 1]) or now > tonumber(ARGV[ARGC + 2]) then
   return redis.error_reply(string.format('LATE %.0f', now))

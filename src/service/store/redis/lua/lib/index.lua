@@ -1,4 +1,28 @@
--- The functions in this file are for the scripts that read or write the whole list of a subject's sessions (the index).
+-- The sessions of a subject: {a7}u if they are few, {a7}i<subject> if they are many.
+-- @include lib/partition.lua: HORIZON, ID, MOST, subject_of
+-- @include lib/head.lua: entry_of
+-- @include lib/live.lua: live
+
+-- Writes the list of sessions of a subject that has few.
+local function write_index(partition, subject, sids)
+  if sids == '' then
+    redis.call('HDEL', partition .. 'u', subject)
+  else
+    redis.call('HSET', partition .. 'u', subject, sids)
+  end
+end
+
+-- Removes one session from its subject's index.
+local function unindex(partition, sid, record)
+  local subject = subject_of(record)
+  local sids = redis.call('HGET', partition .. 'u', subject) or ''
+  local at = string.find(sids, sid, 1, true)
+  if at then
+    write_index(partition, subject, string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID))
+  else
+    redis.call('ZREM', partition .. 'i' .. subject, entry_of(record, sid))
+  end
+end
 
 -- Moves sessions of a subject, oldest first, from the index of subjects with few sessions to that of subjects with many.
 local function lengthen_index(partition, subject, sids, now)

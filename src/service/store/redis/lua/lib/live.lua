@@ -1,0 +1,45 @@
+-- Which sessions are live.
+-- @include lib/partition.lua: HORIZON, subject_of
+-- @include lib/head.lua: expiries
+
+-- Returns the time up to which every session that was created has ended (RevokeAllSessions); 0 if there is none.
+local function ended_until(partition)
+  return tonumber(redis.call('GET', partition .. 'e') or 0)
+end
+
+-- Returns whether a session has ended in a logout of its subject that is under way. `horizons` describes these logouts (HORIZON).
+local function ends_with_subject(horizons, subject, sid, created)
+  local at = 1
+  while at <= #horizons do
+    local _, created_until, _, _, spared, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
+    if whose == subject and created <= created_until and sid ~= spared then return true end
+    at = after
+  end
+  return false
+end
+
+-- Returns the session's record if it is within both lifetimes. The second result is 'all' if the session has ended in a logout of everyone,
+-- 'subject' if it has ended in a logout of its subject.
+local function within_lifetimes(partition, sid, now)
+  local found = redis.call('MGET', partition .. 's' .. sid, partition .. 'e', partition .. 'h')
+  local record, horizons = found[1], found[3]
+  if not record then return false end
+  local idle_expiry, _, created = expiries(record)
+  if now >= idle_expiry then return false end
+  if created <= tonumber(found[2] or 0) then return record, 'all' end
+  return record, horizons and ends_with_subject(horizons, subject_of(record), sid, created) and 'subject'
+end
+
+-- Returns the session's record if it is live.
+local function live(partition, sid, now)
+  local record, ended = within_lifetimes(partition, sid, now)
+  return not ended and record
+end
+
+-- For a session that is not live, returns true if it was revoked, and false if it has expired or never existed.
+local function marked(partition, sid, now)
+  local expires = redis.call('GET', partition .. 'm' .. sid)
+  if expires and now < tonumber(expires) then return true end
+  local _, ended = within_lifetimes(partition, sid, now)
+  return ended and true or false
+end

@@ -1,0 +1,55 @@
+-- The events of sessions ({a7}v<sid>), and what names the sessions that have some.
+-- @include lib/clock.lua: clock
+-- @include lib/partition.lua: BODY, ID, shift, subject_of
+-- @include lib/head.lua: expiries
+
+local LAST_SESSIONS = 64 -- how many sessions of a subject {a7}w<subject> names (MAX_EVENT_SESSIONS of events.ts)
+
+-- Returns the event of a session's creation, as a line: what the note in {a7}C says, and what the record says.
+local function creation_of(sid, record, note)
+  local subject, at = struct.unpack('>I2c0', record, BODY)
+  local texts, length = {}, nil
+  for k = 1, 5 do
+    length, at = struct.unpack('B', record, at)
+    if length == 255 then length, at = struct.unpack('>I2', record, at) end
+    texts[k], at = string.sub(record, at, at + length - 1), at + length
+  end
+  table.remove(texts, 2) -- the audiences
+  local time = string.format('%.0f', select(3, expiries(record)) + shift)
+  return table.concat({ string.sub(note, 1, -2), #note > 2 and ',' or '', '"t":', time, ',"k":"created","s":"', sid, '","u":',
+    cjson.encode(subject), ',"c":', cjson.encode(texts), '}\n' })
+end
+
+-- Names a session among the last ones of its subject that have events. Earlier ones move to a list of their own while they have events.
+local function index_events(partition, subject, sid, expires)
+  local key, past = partition .. 'w' .. subject, partition .. 'a' .. subject
+  local sids = redis.call('GET', key) or ''
+  local known = string.find(sids, sid, 1, true)
+  if known then sids = string.sub(sids, 1, known - 1) .. string.sub(sids, known + ID) end
+  local last = math.max(redis.call('PEXPIRETIME', key), expires)
+  local from = math.max(1, #sids - ID * (LAST_SESSIONS - 1) + 1)
+  for at = 1, from - 1, ID do
+    local earlier = string.sub(sids, at, at + ID - 1)
+    local until_time = redis.call('PEXPIRETIME', partition .. 'v' .. earlier)
+    if until_time > 0 then
+      redis.call('ZADD', past, until_time, earlier)
+      redis.call('ZREMRANGEBYSCORE', past, '-inf', clock())
+      redis.call('PEXPIREAT', past, math.max(redis.call('PEXPIRETIME', past), until_time))
+    end
+  end
+  redis.call('SET', key, string.sub(sids, from) .. sid, 'PXAT', last)
+end
+
+-- Turns the note of a session's creation into an event. The session ends, so its record, which has the rest of the event, is removed, and
+-- the list of its subject does not name it any more.
+local function complete_creation(partition, sid, record, now)
+  local notes = partition .. 'C'
+  local note = redis.call('HGET', notes, sid)
+  if not note then return end
+  redis.call('HDEL', notes, sid)
+  local key, keep = partition .. 'v' .. sid, tonumber(redis.call('HGET', notes, '*'))
+  if keep == 0 or not record then return end
+  local expires = now + shift + keep
+  redis.call('SET', key, creation_of(sid, record, note) .. (redis.call('GET', key) or ''), 'PXAT', expires)
+  index_events(partition, subject_of(record), sid, expires)
+end

@@ -1,0 +1,43 @@
+-- The signals of sessions ({a7}z).
+-- @include lib/partition.lua: BODY, LOG_SLACK, shift
+-- @include lib/actor.lua: actor_of
+
+-- Appends the signals of ended sessions to the signal log. `switch` is the value of the key {a7}g: for how long signals are kept, and how
+-- many were ever appended. Each of `ends` is { sid, reason, record or false, subject }; the subject is used if there is no record.
+local function append_signals(partition, switch, ends, now)
+  local MOST_SIGNALS = 16384 -- the most that a partition keeps; each takes some 150 bytes
+  local log, keep, count = partition .. 'z', string.match(switch, '^(%d+) (%d+) ')
+  local added = {}
+  for _, ending in ipairs(ends) do
+    local sid, reason, record, subject = unpack(ending)
+    local client, flag = '', ''
+    if record then
+      local actor = actor_of(record)
+      if actor then
+        flag = '0' -- an older instance reads the same time
+        redis.call('SET', partition .. 'A' .. sid, actor, 'PXAT', now + keep + shift)
+      end
+      local length, at
+      subject, length, at = struct.unpack('>I2c0B', record, BODY)
+      client = length == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + length - 1)
+    end
+    count = count + 1
+    local number = string.format('%.0f', count)
+    added[#added + 1] = number
+    added[#added + 1] = table.concat({ number, sid, flag .. string.format('%.0f', now), reason, #client, client .. subject }, ' ')
+  end
+  redis.call('ZADD', log, unpack(added))
+  redis.call('SET', partition .. 'g', table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
+  redis.call('ZREMRANGEBYSCORE', log, '-inf', count - MOST_SIGNALS)
+  -- Examines the oldest signals, one more than were added, and removes those that are too old. So old signals never accumulate.
+  for _, signal in ipairs(redis.call('ZRANGE', log, '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, #ends + 1)) do
+    if now - string.match(signal, '^%S+ %S+ (%d+)') > tonumber(keep) then redis.call('ZREM', log, signal) end
+  end
+  redis.call('PEXPIREAT', log, now + keep + shift + LOG_SLACK)
+end
+
+-- Returns a signal; if its session has an actor (its time begins with 0), with the actor in a line of its own.
+local function with_actor(partition, signal)
+  local sid = string.match(signal, '^%S+ (%S+) 0%d')
+  return sid and signal .. '\n' .. (redis.call('GET', partition .. 'A' .. sid) or '') or signal
+end
