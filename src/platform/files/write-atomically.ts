@@ -1,12 +1,15 @@
 /** Replaces files atomically: readers see the old file, the new one or none, but never a part. */
 import { randomUUID } from "node:crypto";
-import type { Stats } from "node:fs";
+import { fsync, type Stats } from "node:fs";
 import { link, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { errorCode } from "./error-code.ts";
 
 /** A temporary file that is older than this, in ms, was left by a process that was killed: writing takes far less time. */
 const MAX_WRITING_MS = 60_000;
+/** By descriptor, because `FileHandle.sync` does not exist where Yarn has replaced `node:fs` (Plug'n'Play). */
+const flush = promisify(fsync);
 const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
 /**
@@ -54,7 +57,7 @@ export async function viaTemporary<T>(
       if (like.uid !== undefined && like.gid !== undefined && process.getuid?.() === 0) {
         await file.chown(like.uid, like.gid);
       }
-      await file.sync();
+      await flush(file.fd);
     } finally {
       await file.close();
     }
@@ -97,5 +100,5 @@ async function fileTime(path: string): Promise<number> {
 export async function syncDirectory(path: string): Promise<void> {
   if (process.platform === "win32") return; // Some systems cannot open directories.
   const directory = await open(path, "r");
-  await directory.sync().finally(() => directory.close());
+  await flush(directory.fd).finally(() => directory.close());
 }
