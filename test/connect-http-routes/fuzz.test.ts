@@ -207,8 +207,15 @@ describe("arbitrary input", () => {
       {
         numRuns: 1_500,
         endOnFailure: true,
-        // The random requests hardly ever include a small one with the wrong content type, so this example adds one.
-        examples: [["POST", "/v1/echo", ["content-type: text/plain"], Buffer.from("{}"), 0]],
+        // Each outcome below has an example here, because no random request is certain to have it.
+        examples: [
+          ["POST", "/v1/echo", ["content-type: application/json"], Buffer.from("{}"), 0],
+          ["POST", "/v1/echo", ["content-type: application/json"], Buffer.from("{"), 0],
+          ["POST", "/v1/echo", ["content-type: text/plain"], Buffer.from("{}"), 0],
+          ["PATCH", "/v1/echo", [], Buffer.from(""), 0],
+          ["GET", "/v1/nested/1/x/end", [], Buffer.from(""), 0],
+          ["GET", "/nothing", [], Buffer.from(""), 0],
+        ],
       },
     );
     expect([...reached]).toEqual(expect.arrayContaining(["echo", "echoPath", "nothing", 200, 400, 404, 405, 415]));
