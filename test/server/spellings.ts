@@ -74,6 +74,9 @@ const STARTS = [
   "/",
 ];
 
+/** Targets that every router takes to the page. No random one is certain to get there. */
+export const PLAIN: readonly string[] = ["/account/x", "/account/x?x", "/account/x?x=/../open"];
+
 /**
  * Targets of requests, all in characters that HTTP allows there.
  * @param open the first segment of public paths
