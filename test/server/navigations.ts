@@ -8,6 +8,7 @@ import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openContext } from "../support/browser-context.ts";
+import { type Dice, dice, SEED } from "../support/dice.ts";
 import { startRedis } from "../support/redis.ts";
 import { type Service, scratch, startService, withKeys } from "../support/service.ts";
 import { until } from "../support/until.ts";
@@ -26,11 +27,11 @@ const SETUP_TIMEOUT_MS = 300_000;
 const TEST_TIMEOUT_MS = 1_200_000;
 
 /** Most responses are prompt, some are late, few are very late or lost. */
-function trouble(random: () => number): number | undefined {
-  const kind = random();
+function trouble(random: Dice): number | undefined {
+  const kind = random.next();
   if (kind < 0.05) return undefined;
-  if (kind < 0.1) return random() * (REUSE_INTERVAL_MS / 2);
-  return kind < 0.3 ? random() * 500 : 0;
+  if (kind < 0.1) return random.next() * (REUSE_INTERVAL_MS / 2);
+  return kind < 0.3 ? random.next() * 500 : 0;
 }
 
 /** How many navigations had each result. */
@@ -122,7 +123,7 @@ export function navigations(parts: () => { readonly built: Built; readonly brows
     }
 
     test(
-      "no navigation ends at the login, the session rotates once in a token's life, and an outage sends nobody away",
+      `no navigation ends at the login, the session rotates once in a token's life, and an outage sends nobody away (SEED=${SEED})`,
       async () => {
         const context = await openContext(parts().browser);
         try {
@@ -133,7 +134,8 @@ export function navigations(parts: () => { readonly built: Built; readonly brows
 
           const startedAt = performance.now();
           behind.tokens.clear();
-          front.delayMs = () => trouble(Math.random);
+          const random = dice(SEED);
+          front.delayMs = () => trouble(random);
           await browse(tabs, seen, (done) => done < NAVIGATIONS || behind.tokens.size < ROTATIONS);
           const tookMs = performance.now() - startedAt;
           const [rotations, early] = [behind.tokens.size, [...behind.early]];

@@ -11,9 +11,9 @@ import type { SessionStore } from "../../src/service/session/ports.ts";
 import { StoreUnavailable } from "../../src/service/session/ports.ts";
 import type { PresentedToken } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
+import type { Dice } from "../support/dice.ts";
 import { someKey, WITHOUT, withCookie } from "../support/store/device.ts";
 import { newSession, nonce, outcomeOf, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
-import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";
 
 /** The lengths of the clock's steps. They divide the reuse interval, so that events often happen exactly at the limits of the rules. */

@@ -1,5 +1,5 @@
+import { dice } from "../support/dice.ts";
 import { type BrowsersReport, browse, expectOneChain, openBrowsers } from "./browsers.ts";
-import { dice } from "./random.ts";
 import { steal } from "./thieves.ts";
 import { createWorld } from "./world.ts";
 

@@ -6,8 +6,8 @@
 import type { SessionId } from "../../src/service/session/model.ts";
 import type { PresentedToken } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
+import type { Dice } from "../support/dice.ts";
 import { newSession, nonce, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
-import type { Dice } from "./random.ts";
 import type { World } from "./world.ts";
 
 const R = REUSE_INTERVAL;

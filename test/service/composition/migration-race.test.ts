@@ -4,6 +4,7 @@ import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import type { Caller } from "../../support/clients.ts";
+import { dice, SEED } from "../../support/dice.ts";
 import { startApplication, type TestApplication } from "../../support/migration/application.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { type Service, startService, withKeys } from "../../support/service.ts";
@@ -113,18 +114,21 @@ describe.each(PLACES)("%s", (_name, start) => {
     }
   });
 
-  test("no browser is signed out, whatever responses and replies are lost, until it logs out", async () => {
-    const browse = async () => {
+  test(`no browser is signed out, whatever responses and replies are lost, until it logs out (SEED=${SEED})`, async () => {
+    const browse = async (_: unknown, index: number) => {
+      const random = dice(SEED + index);
       const subject = somebody();
       const old = `connect.sid=${randomUUID()}`;
       let own: string | undefined;
       let served = 0;
       const header = () => ({ cookie: own === undefined ? old : `refresh_token=${own}; ${old}` });
       const tab = async () => {
-        application.reply(old, Math.random() < 0.3 ? 500 : { subject });
-        const response = await (callers[Math.random() < 0.5 ? 0 : 1] as Caller).call(refresh, {}, header());
+        // All is drawn before the call, because the tabs get their responses in any order.
+        const [fails, caller, arrives] = [random.chance(0.3), random.pick(callers), random.chance(0.7)];
+        application.reply(old, fails ? 500 : { subject });
+        const response = await caller.call(refresh, {}, header());
         if (!response.ok) expect(response.code).toBe("E503_UNAVAILABLE");
-        else if (Math.random() < 0.7) {
+        else if (arrives) {
           own = successor(response);
           served++;
         }

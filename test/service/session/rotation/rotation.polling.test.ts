@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decide } from "../../../../src/service/session/rotation/rotation.ts";
-import { dice } from "../../../soak/random.ts";
+import { dice } from "../../../support/dice.ts";
 import { R } from "./rotation-search/play.ts";
 import { line, promised, TICKS } from "./rotation-search/polling-line.ts";
 import { type Life, served } from "./rotation-search/thief.ts";

@@ -1,11 +1,16 @@
-/** A repeatable stream of numbers in [0, 1): mulberry32. */
+/** A repeatable stream of random numbers: mulberry32. */
 export type Dice = {
+  /** Returns a number in [0, 1). */
+  next(): number;
   /** Returns an integer in [0, below). */
   below(below: number): number;
   chance(probability: number): boolean;
   pick<T>(of: readonly T[]): T;
   shuffle<T>(items: T[]): T[];
 };
+
+/** The seed of tests whose clients are random. It is in their names, and the variable `SEED` sets it. */
+export const SEED = Number(process.env.SEED ?? 1);
 
 export function dice(seed: number): Dice {
   let state = seed >>> 0;
@@ -17,6 +22,7 @@ export function dice(seed: number): Dice {
   };
   const below = (limit: number) => Math.floor(next() * limit);
   return {
+    next,
     below,
     chance: (probability) => next() < probability,
     pick: (of) => {
