@@ -37,6 +37,9 @@ const become = (known: Known, state: SessionState, token?: HeldToken, endedSid?:
 
 const sidOf = (known: Known) => known.token?.claims.sid;
 
+/** Returns the session of this tab, or the last one that has ended; undefined if this tab knows none. */
+export const lastSid = (known: Known): string | undefined => sidOf(known) ?? known.endedSid;
+
 /** Returns the time until the token must be refreshed, in ms. */
 export const dueMs = ({ token }: Known): number => (token ? token.leftMs() - token.reserveMs : 0);
 
@@ -48,7 +51,7 @@ const isVoid = (known: Known, hint: string | undefined, sid: string | undefined)
 export const begin = (known: Known): Known => become(known, "unknown");
 
 /** The service has reported that the session has ended. */
-export const end = (known: Known): Known => become(known, "ended", undefined, sidOf(known) ?? known.endedSid);
+export const end = (known: Known): Known => become(known, "ended", undefined, lastSid(known));
 
 /** An attempt to get a token has failed, in this tab or in another one. */
 export const fail = (known: Known, waitMs: number): Known => ({
@@ -61,14 +64,17 @@ export const fail = (known: Known, waitMs: number): Known => ({
 /** Marks the state as possibly outdated: messages of other tabs may have been missed, or a message had incomplete information. */
 export const doubt = (known: Known): Known => ({ ...known, doubtful: true });
 
-/** The page has read the hint cookie, because other pages may have changed it. */
-export const look = (known: Known, hint: string | undefined): Known =>
-  known.token && isVoid(known, hint, sidOf(known)) ? begin(known) : known;
+/** The page has read the hint cookie, because other pages may have changed it. @param former what it read before */
+export const look = (known: Known, hint: string | undefined, former: string | undefined): Known =>
+  // The cookie of a session that has ended may still be there. So after an end, it counts only if it has changed.
+  (known.token || (known.state === "ended" && hint !== former)) && isVoid(known, hint, sidOf(known))
+    ? begin(known)
+    : known;
 
 /** The service has given a token to this tab. */
 export const receive = (known: Known, token: HeldToken): Known =>
   // Another tab reported the end of this session while the token was under way, so the token is dropped and the service is asked again.
-  known.endedSid && token.claims.sid === known.endedSid
+  token.claims.sid && token.claims.sid === known.endedSid
     ? { ...known, endedSid: undefined }
     : become(known, "active", token);
 
@@ -83,5 +89,5 @@ export const take = (known: Known, other: HeldToken, hint: string | undefined): 
 export const hearEnd = (known: Known, { sid }: { readonly sid: string | undefined }): Known => {
   if (!known.token) return { ...known, endedSid: sid ?? known.endedSid };
   if (!sid) return doubt(known);
-  return sidOf(known) === sid ? become(known, "ended", undefined, sid) : known;
+  return sidOf(known) === sid ? end(known) : known;
 };

@@ -2,9 +2,8 @@
  * Keeps the access token of a page and renews it: one request per token life in all tabs together. While the service cannot be reached, the
  * token is used as long as it is valid, and attempts back off.
  */
-import { bearer } from "./authorized-calls.ts";
 import { SessionError } from "./errors.ts";
-import { BEGINNING, begin, doubt, dueMs, end, fail, type Known, look as lookAt, receive } from "./machine.ts";
+import { BEGINNING, begin, doubt, dueMs, end, fail, type Known, lastSid, look as lookAt, receive } from "./machine.ts";
 import { type AskMessage, hear, messageOf, type TabMessage } from "./messages.ts";
 import { type ChannelLike, hintOf, onWake, type Realm, sleep, warn } from "./realm.ts";
 import { type Outcome, send } from "./request.ts";
@@ -35,7 +34,8 @@ export function createRenewal(
       message?.type === "ask" ? reply(message) : learn(hear, message, realm, hint()),
     );
   const say = (message: TabMessage) => channel?.postMessage(message);
-  const unavailable = (cause: unknown) => new SessionError(closed.aborted ? "disposed" : "unavailable", cause);
+  const call = (path: string, token?: string) => send(realm, `${baseUrl}/v1/auth/${path}`, closed, token);
+  const unavailable = (cause?: unknown) => new SessionError(closed.aborted ? "disposed" : "unavailable", cause);
 
   let known = BEGINNING;
   let channel = open(name);
@@ -44,6 +44,8 @@ export function createRenewal(
   /** Returns the time until the next attempt is allowed, in ms. */
   let backoffMs = countdown(realm, 0);
   let timer: unknown;
+  /** What the hint cookie contained when this tab looked at it last. */
+  let lookedAt: string | undefined;
   let inFlight: Promise<Outcome | undefined> | undefined;
 
   /** Applies a step of the machine to what this tab knows. */
@@ -81,12 +83,14 @@ export function createRenewal(
 
   /** Reads the hint cookie, which other pages may have changed. Returns whether nobody is signed in. */
   function look(): boolean {
-    const nobody = hint() === "";
+    const former = lookedAt;
+    lookedAt = hint();
+    const nobody = lookedAt === "";
     if (nobody) {
       // In production, which uses https, this is every visitor who is not signed in.
       if (baseUrl[4] === ":") warn(realm, `no cookie ${hintCookie}`);
       over();
-    } else learn(lookAt, hint());
+    } else learn(lookAt, lookedAt, former);
     return nobody;
   }
 
@@ -99,7 +103,7 @@ export function createRenewal(
     const ownMs = doubtful || state === "offline" ? 0 : dueMs(known);
     timer = realm.setTimeout(
       () => {
-        if (known.doubtful || document.visibilityState === "visible") void renew().then(plan);
+        if (doubtful || document.visibilityState === "visible") void renew().then(plan);
       },
       Math.max(0, ownMs, backoffMs()) + SPREAD_MS * realm.Math.random(),
     );
@@ -136,7 +140,7 @@ export function createRenewal(
   async function request(replacement: number | undefined): Promise<Outcome | undefined> {
     const { version } = known;
     const atMs = realm.Date.now();
-    const outcome = await send(realm, `${baseUrl}/v1/auth/refresh`, closed);
+    const outcome = await call("refresh");
     // The session has changed during the request, for example by a message of another tab, so the response is outdated.
     if (version !== known.version) return undefined;
     const received = holdToken({ text: outcome.accessToken, atMs, replacement }, realm);
@@ -206,21 +210,20 @@ export function createRenewal(
     },
     async signOut(): Promise<void> {
       const { version, token } = known;
-      const url = `${baseUrl}/v1/auth/logout`;
-      let outcome = await send(realm, url, closed);
-      // The service found no session by the cookie, but the session of the access token may still exist, so that one is ended as well.
+      // The session is named, because the cookie may be of a later sign-in by now, which this tab has not noticed.
+      const path = `logout?session_id=${lastSid(known) ?? ""}`;
+      let outcome = await call(path);
+      // The service found no such session by the cookie, but the session of the access token may still exist, so that one is ended as well.
       // Without a token, the browser may have had cookies of two users. The response has removed one, so the request is repeated.
-      if (outcome.ended)
-        outcome = await send(
-          realm,
-          url,
-          closed,
-          token?.text && "DELETE",
-          token?.text && { authorization: bearer(token.text) },
-        );
+      if (outcome.ended) outcome = await call(path, token?.text);
       if (outcome.cause) throw unavailable(outcome.cause);
+      if (outcome.ended && token) {
+        learn(begin);
+        await renew();
+        if (known.state !== "ended" && (known.token ?? token).claims.sub === token.claims.sub) throw unavailable();
+        return;
+      }
       if (version === known.version) over();
-      // Another user may have signed in during the requests. Only the service knows whether there is a session now.
       else learn(begin);
     },
   };

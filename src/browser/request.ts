@@ -1,4 +1,5 @@
 /** Sends the two requests of the kit, and interprets their responses. Only `E001_AUTH_FAILURE` means that a session has ended. */
+import { bearer } from "./authorized-calls.ts";
 import { deadline, type Realm, warn } from "./realm.ts";
 
 /** The time limit of a request, in ms. The service responds much faster, but a proxy that holds a response back must not block the page. */
@@ -19,19 +20,13 @@ const SERVER_ERROR = 500;
 type Body = { readonly data?: { readonly accessToken?: string }; readonly error?: { readonly code?: string } };
 
 /** Sends a request, with the cookie alone or with an access token. It never rejects. @param closed aborts it before its time limit */
-export async function send(
-  realm: Realm,
-  url: string,
-  closed: AbortSignal,
-  method = "POST",
-  headers?: object | "",
-): Promise<Outcome> {
+export async function send(realm: Realm, url: string, closed: AbortSignal, token?: string): Promise<Outcome> {
   const over = deadline(realm, TIMEOUT_MS, closed);
   try {
     const response = await realm.fetch(url, {
-      method,
+      method: token ? "DELETE" : "POST",
       // The type of `fetch` does not allow undefined, which means that there are none.
-      headers: headers as never,
+      headers: (token && { authorization: bearer(token) }) as never,
       credentials: "include",
       // A proof or a token must not reach the target of a redirect.
       redirect: "error",

@@ -79,8 +79,8 @@ export type Session = {
    */
   begin(initial?: Initial): Promise<void>;
   /**
-   * Signs the user out, in all tabs.
-   * @throws SessionError `unavailable` if the service cannot be reached: the session then continues
+   * Signs the user of this page out, in all tabs. If another user has signed in since, that session continues.
+   * @throws SessionError `unavailable` if the service cannot be reached, or the user has signed in again: the session then continues
    * @example
    * signOutButton.onclick = () => session.end().catch(() => show("Still signed in. Try again."));
    */

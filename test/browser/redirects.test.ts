@@ -18,12 +18,8 @@ const { signal } = new AbortController();
 
 test("a refresh and a logout", async () => {
   const { origin, received } = await startRedirecting();
-  const token = { authorization: "Bearer token" };
-  for (const [path, method, headers] of [
-    ["/v1/auth/refresh", "POST", {}],
-    ["/v1/auth/logout", "DELETE", token],
-  ] as const) {
-    expect(await send(realm, origin + path, signal, method, headers)).toEqual({ cause: expect.any(TypeError) });
+  for (const [path, token] of [["/v1/auth/refresh"], ["/v1/auth/logout", "token"]] as const) {
+    expect(await send(realm, origin + path, signal, token)).toEqual({ cause: expect.any(TypeError) });
   }
   expect(received).toEqual({ first: ["POST /v1/auth/refresh", "DELETE /v1/auth/logout"], other: [] });
 });

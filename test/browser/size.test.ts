@@ -18,9 +18,10 @@ async function bundledBytes(entry: string): Promise<number> {
 
 // The limit of `index.ts` was 3,000 bytes before the option `initial` was added. This option saves a refresh at each page load, which is
 // worth the additional bytes. The console's warnings about configurations that look like a sign-out or an outage cost 150 more,
-// and `begin(initial)`, by which tabs learn of a sign-in with the response of a server action, 35.
+// and `begin(initial)`, by which tabs learn of a sign-in with the response of a server action, 35. That a sign-out ends the session of its
+// tab, and not that of a later sign-in, costs 70.
 test.each([
-  ["index.ts", 3_500],
+  ["index.ts", 3_600],
   ["react.ts", 500],
   ["device/index.ts", 1_800],
 ])("%s stays within %d bytes", async (entry, maxBytes) => {

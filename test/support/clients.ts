@@ -191,14 +191,16 @@ function overGrpcJs(url: string, tls?: ClientTls): Caller {
 const JSON_ROUTES: Readonly<Record<string, (fields: Record<string, unknown>) => [method: string, path: string]>> = {
   Refresh: () => ["POST", "/v1/auth/refresh"],
   Logout: () => ["DELETE", "/v1/auth/logout"],
-  LogoutByCookie: () => ["POST", "/v1/auth/logout"],
-  ListSessions: (fields) => {
-    const query = new URLSearchParams(Object.entries(fields).map(([name, value]) => [name, String(value)]));
-    return ["GET", `/v1/auth/sessions${query.size > 0 ? `?${query}` : ""}`];
-  },
+  LogoutByCookie: (fields) => ["POST", withQuery("/v1/auth/logout", fields)],
+  ListSessions: (fields) => ["GET", withQuery("/v1/auth/sessions", fields)],
   RevokeSession: ({ sessionId }) => ["DELETE", `/v1/auth/sessions/${encodeURIComponent(String(sessionId))}`],
   RevokeOtherSessions: () => ["POST", "/v1/auth/sessions:revokeOthers"],
 };
+
+function withQuery(path: string, fields: Record<string, unknown>): string {
+  const query = new URLSearchParams(Object.entries(fields).map(([name, value]) => [name, String(value)]));
+  return query.size > 0 ? `${path}?${query}` : path;
+}
 
 function overJson(url: string, tls?: ClientTls): Caller {
   return {

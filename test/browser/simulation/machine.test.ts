@@ -112,7 +112,8 @@ function* after(world: World, hinted: boolean): Generator<World> {
       yield withTab(world, index, { mailbox: rest, known: hear(known, message, hint) });
     }
     if (hint === "") yield ended(world, index, known);
-    else yield withTab(world, index, { known: machine.look(known, hint) });
+    // The cookie may have changed since the tab last read it, or not.
+    else for (const former of [hint, ""]) yield withTab(world, index, { known: machine.look(known, hint, former) });
   }
 }
 

@@ -341,12 +341,14 @@ describe("a token that an API refuses", () => {
 
 describe("a sign-out", () => {
   test.each([
-    ["a page that has no token", undefined],
+    ["a page that has no token", undefined, []],
     [
       "a page that a server has rendered without the token",
       { claims: { sid: "s9", iat: 1_000, exp: 1_300 }, ageMs: 0 },
+      // The user may have signed in again.
+      ["POST /v1/auth/refresh"],
     ],
-  ])("without the cookie, by %s, is repeated once", async (_, initial) => {
+  ])("without the cookie, by %s, is repeated once", async (_, initial, further) => {
     const here = world();
     here.forgetCookies();
     const calls = countCalls(here);
@@ -355,7 +357,7 @@ describe("a sign-out", () => {
     await here.run(5_000);
     expect(ended).toEqual({ done: true, value: undefined });
     expect(tab.session.snapshot.state).toBe("ended");
-    expect(calls).toEqual(["POST /v1/auth/logout", "POST /v1/auth/logout"]);
+    expect(calls).toEqual(["POST /v1/auth/logout", "POST /v1/auth/logout", ...further]);
   });
 
   test("with the cookies of two users, by a page that has no token, ends the session that remains", async () => {
@@ -389,6 +391,89 @@ describe("a sign-out", () => {
     await here.run(5_000);
     expect(ended).toEqual({ done: true, value: undefined });
     expect(tab.session.snapshot.state).toBe("ended");
+  });
+});
+
+describe("a sign-out after a sign-in on another page, which this tab has not noticed,", () => {
+  /** Opens a tab of alice. Then somebody signs in on another page. */
+  async function openStale(subject: string) {
+    const here = world();
+    const tab = here.open();
+    tab.session.subscribe(() => {});
+    await here.run(1_000);
+    const signInElsewhere = () => {
+      here.subject = subject;
+      return here.signInByPage();
+    };
+    return { here, tab, signInElsewhere };
+  }
+
+  test("ends the session of its tab, and not that of another user", async () => {
+    const { here, tab, signInElsewhere } = await openStale("bob");
+    signInElsewhere();
+    const ended = outcomeOf(tab.session.end());
+    await here.run(5_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    expect([here.over.has("s0"), here.signedIn]).toEqual([true, "s1"]);
+    expect(tab.session.snapshot.state).toBe("ended");
+  });
+
+  test("repeated because its response was lost, ends nothing of another user", async () => {
+    const { here, tab, signInElsewhere } = await openStale("bob");
+    here.network = "lost";
+    const lost = outcomeOf(tab.session.end());
+    await here.run(20_000);
+    expect(lost.error).toMatchObject({ reason: "unavailable" });
+    here.network = "up";
+    signInElsewhere();
+    const ended = outcomeOf(tab.session.end());
+    await here.run(5_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    expect(here.signedIn).toBe("s1");
+    expect(tab.session.snapshot).toMatchObject({ state: "active", claims: { sub: "bob" }, changed: true });
+  });
+
+  test("repeated because its response was lost, says that the same user is signed in again, and ends that session next", async () => {
+    const { here, tab, signInElsewhere } = await openStale("alice");
+    here.network = "lost";
+    void outcomeOf(tab.session.end());
+    await here.run(20_000);
+    here.network = "up";
+    signInElsewhere();
+    const stillIn = outcomeOf(tab.session.end());
+    await here.run(5_000);
+    expect(stillIn.error).toMatchObject({ reason: "unavailable" });
+    expect(tab.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
+    const ended = outcomeOf(tab.session.end());
+    await here.run(5_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    expect(here.over.has("s1")).toBe(true);
+    expect(tab.session.snapshot.state).toBe("ended");
+  });
+
+  test("repeated although it has succeeded, ends nothing more", async () => {
+    const { here, tab, signInElsewhere } = await openStale("bob");
+    void outcomeOf(tab.session.end());
+    await here.run(5_000);
+    signInElsewhere();
+    const again = outcomeOf(tab.session.end());
+    await here.run(5_000);
+    expect(again).toEqual({ done: true, value: undefined });
+    expect(here.signedIn).toBe("s1");
+  });
+
+  test("is reported when nobody can tell who is signed in", async () => {
+    const { here, tab, signInElsewhere } = await openStale("alice");
+    here.network = "lost";
+    void outcomeOf(tab.session.end());
+    await here.run(20_000);
+    here.network = "up";
+    signInElsewhere();
+    here.blocks = ({ url }) => url.endsWith("/refresh");
+    const ended = outcomeOf(tab.session.end());
+    await here.run(5_000);
+    expect(ended.error).toMatchObject({ reason: "unavailable" });
+    expect(here.signedIn).toBe("s1");
   });
 });
 

@@ -605,6 +605,43 @@ describe("whose token it is", () => {
   });
 });
 
+describe("a tab whose session has ended", () => {
+  test.each(["hidden", "frozen", "in the back/forward cache"])(
+    "and that was %s meanwhile, sees by the hint cookie that somebody has signed in on another page",
+    async (how) => {
+      const here = world();
+      here.dropping = true;
+      const tab = here.open({ hintCookie: "session_hint" });
+      tab.session.subscribe(() => {});
+      await here.run(1_000);
+      void outcomeOf(tab.session.end());
+      await here.run(1_000);
+      tab.visible = false;
+      if (how !== "hidden") here.freeze(tab, how !== "frozen");
+      here.signInByPage();
+      here.resume(tab);
+      await here.run(5_000);
+      expect(tab.session.snapshot).toMatchObject({ state: "active", claims: { sid: "s1" } });
+      expect(here.attempts).toBe(2);
+    },
+  );
+
+  test("asks once, not each time it is seen, while the hint cookie is that of the session that has ended", async () => {
+    const here = world();
+    const tab = here.open({ hintCookie: "session_hint" });
+    here.planted = ["session_hint=s0"];
+    here.revoke();
+    tab.session.subscribe(() => {});
+    await here.run(5_000);
+    for (let time = 0; time < 5; time++) {
+      here.resume(tab);
+      await here.run(5_000);
+    }
+    expect(tab.session.snapshot.state).toBe("ended");
+    expect(here.attempts).toBe(1);
+  });
+});
+
 describe("waking and outages", () => {
   const HINT = { hintCookie: "session_hint" };
 

@@ -67,8 +67,16 @@ describe("the state machine", () => {
   test("a token that the hint cookie contradicts is neither taken nor kept", () => {
     const known = active("s1");
     expect(machine.take(known, held("s2"), "s1")).toBe(known);
-    expect(machine.look(known, "s1")).toBe(known);
-    expect(machine.look(known, "s2").state).toBe("unknown");
+    expect(machine.look(known, "s1", "s1")).toBe(known);
+    expect(machine.look(known, "s2", "s2").state).toBe("unknown");
+  });
+
+  test("after an end, the hint cookie counts once it has changed", () => {
+    const known = machine.end(active("s1"));
+    expect(machine.look(known, "s1", "s1")).toBe(known);
+    expect(machine.look(known, undefined, "s1")).toBe(known);
+    expect(machine.look(known, "s2", "s1").state).toBe("unknown");
+    expect(machine.look(machine.BEGINNING, "s2", "s1")).toBe(machine.BEGINNING);
   });
 
   test("the end of another session changes nothing, one that nobody names causes a check, and the own one ends it", () => {

@@ -303,7 +303,7 @@ export class World {
 
   #serve(request: Request): Response | undefined {
     const { network } = this;
-    const { pathname } = new URL(request.url);
+    const { pathname, searchParams } = new URL(request.url);
     if (network === "silent" || network === "offline") return undefined;
     if (network === "html") return new Response("<html>portal</html>", { headers: { "content-type": "text/html" } });
     if (network === "unavailable") return Response.json({ error: { code: "E503_UNAVAILABLE" } }, { status: 503 });
@@ -323,7 +323,9 @@ export class World {
       this.isAmbiguous = false;
       response = refused();
     } else if (pathname === "/v1/auth/logout") {
-      const sid = request.method === "POST" ? this.signedIn : claimsOf(request.headers.get("authorization")).sid;
+      const meant = searchParams.get("session_id") || this.signedIn;
+      const byCookie = meant === this.signedIn ? meant : undefined;
+      const sid = request.method === "POST" ? byCookie : claimsOf(request.headers.get("authorization")).sid;
       response = this.over.has(sid) ? refused() : Response.json({ data: {} });
       this.over.add(sid);
       if (this.signedIn === sid) this.signedIn = undefined;

@@ -115,6 +115,34 @@ describe.each(STORES)("on the %s store", (store) => {
         }
       });
 
+      test("with the name of its session the cookie ends it, and with another name nothing", async () => {
+        const [user, other] = [await logIn(service), await logIn(service)];
+        for (const sessionId of [other.sid, "%", user.sid.toLowerCase()]) {
+          const response = await caller.call(logoutByCookie, { sessionId }, cookie(user.refreshToken));
+          expect(response, sessionId).toMatchObject(REFUSED);
+          expect(response.headers.getSetCookie()).toEqual([]);
+        }
+        message(await caller.call(listSessions, {}, bearer(user.accessToken)));
+        const response = await caller.call(logoutByCookie, { sessionId: user.sid }, cookie(user.refreshToken));
+        expect(message(response).data).toBeDefined();
+        expect(response.headers.getSetCookie()).toEqual(CLEARED);
+        expect(await caller.call(listSessions, {}, bearer(user.accessToken))).toMatchObject(REFUSED);
+      });
+
+      test("a logout by access token leaves the cookie of another user who has signed in since", async () => {
+        const [user, next] = [await logIn(service), await logIn(service)];
+        const headers = { ...bearer(user.accessToken), ...cookie(next.refreshToken) };
+        const response = await caller.call(logout, {}, headers);
+        expect(message(response).data).toBeDefined();
+        expect(response.headers.getSetCookie()).toEqual([]);
+        message(await caller.call(listSessions, {}, bearer(next.accessToken)));
+        // The cookie of a session that has ended is cleared, whoever it was of.
+        const [last] = [await logIn(service)];
+        message(await caller.call(logoutByCookie, {}, cookie(next.refreshToken)));
+        const cleared = await caller.call(logout, {}, { ...bearer(last.accessToken), ...cookie(next.refreshToken) });
+        expect(cleared.headers.getSetCookie()).toEqual(CLEARED);
+      });
+
       test("a refresh token that has a successor ends the session too", async () => {
         const user = await logIn(service);
         const next = successor(await caller.call(refresh, {}, cookie(user.refreshToken)));

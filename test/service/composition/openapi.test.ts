@@ -152,7 +152,7 @@ test.each(withBody)(
 );
 
 test.each(having("query"))("%s refuses a bad query", async (_, place) => {
-  const path = `${place.path}?pageSize=many`;
+  const path = `${place.path}?pageSize=many&sessionId=a&sessionId=b`;
   expectAsDescribed(place, await ask(place, await logIn(service), { path }), 400);
 });
 

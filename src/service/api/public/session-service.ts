@@ -56,15 +56,15 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
 
     async logout(_request, context) {
       const result = await logout(deps, credentialOf(context, "logout"), requestContextOf(context));
-      requireOk(deps, result, context);
-      setCookies(context, cookiesAfterLogout(deps, sentCookies(context)));
+      const { keepsCookies } = requireOk(deps, result, context);
+      if (!keepsCookies) setCookies(context, cookiesAfterLogout(deps, sentCookies(context)));
       return { data: {} };
     },
 
-    async logoutByCookie(_request, context) {
+    async logoutByCookie({ sessionId }, context) {
       const { tokens } = credentialOf(context, "logoutByCookie");
       const proof = provenKey(deps, context, tokens[0].sid);
-      const result = await logoutByCookie(deps, tokens, requestContextOf(context), proof);
+      const result = await logoutByCookie(deps, tokens, requestContextOf(context), proof, sessionId);
       requireOk(deps, result, context);
       setCookies(context, cookiesAfterLogout(deps, sentCookies(context)));
       return { data: {} };

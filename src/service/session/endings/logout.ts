@@ -12,24 +12,31 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 type Done = { readonly ok: true };
 const DONE: Done = { ok: true };
 
+/** `keepsCookies`: the cookies of the request belong to another subject, who has signed in since, and is still signed in. */
+type LoggedOut = Done & { readonly keepsCookies: boolean };
+
 /**
  * Ends the session of an access token, and the sessions of the same subject whose refresh tokens are in the cookies of the request,
  * because the response clears these cookies. If the store has lost the session, it is marked as ended nevertheless, because its access
  * tokens may still be valid. An expired access token counts only while its session is live.
  */
 export async function logout(
-  deps: Deps<"end" | "endOwned">,
+  deps: Deps<"end" | "endOwned" | "find">,
   { caller, isExpired, byCookie }: LogoutCredential,
   requester: Requester,
-): Promise<Done | Refused> {
+): Promise<LoggedOut | Refused> {
   const { sid } = caller;
   const by = actorOf(caller);
   const origin = originFor(caller, requester);
+  let foreign = 0;
   // The other sessions end before the session of the caller: if the store fails in between, the client can still try again.
   for (const other of byCookie) {
     if (other === sid) continue;
     const ended = await deps.store.endOwned(sid, other, "logout", origin);
-    if (!ended.ok) continue;
+    if (!ended.ok) {
+      if (ended.reason === "not_found" && (await deps.store.find(other)).ok) foreign++;
+      continue;
+    }
     const { actor = by } = ended;
     deps.audit({ event: "session_ended", sid: other, subject: caller.sub, actor, reason: "logout" }, requester);
   }
@@ -37,20 +44,24 @@ export async function logout(
   const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, actor: by, reason: "logout" }, requester);
-  return DONE;
+  return { ok: true, keepsCookies: foreign > 0 && foreign === byCookie.length };
 }
 
 /**
  * Ends the sessions of the refresh tokens in a cookie, of any generation. Only the tokens' client and an attacker that stole the tokens
  * can present them, and both may end the sessions. Ending a session that has already ended is no error. A session that is bound to a key
  * which each request must prove ends only with that proof.
+ * @param meant the session that the caller wants to end, if it knows which: it may be another one than that of a later sign-in, whose
+ * cookie the browser has sent. Empty: any
  */
 export async function logoutByCookie(
   deps: Deps<"end" | "find">,
   tokens: PresentedTokens,
   requester: Requester,
   proof?: KeyProof,
+  meant = "",
 ): Promise<Done | Refused> {
+  if (meant !== "" && !tokens.some(({ sid }) => sid === meant)) return { ok: false, reason: "absent" };
   const ordered = await newestFirst(deps.store, tokens);
   if (!ordered.ok) return ordered;
   let refusal: Refused | undefined;

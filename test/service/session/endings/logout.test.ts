@@ -29,15 +29,16 @@ const CALLER = claimsOf();
 const REVOKED = { ok: false, reason: "revoked", sid: SID };
 const endedAt = (sid: string, reason: string) => ({ event: "session_ended", sid, subject: "alice", reason });
 
+const DONE = { ok: true, keepsCookies: false };
 const live: EndOutcome = { ok: true, wasLive: true, subject: "alice" };
 const lost: EndOutcome = { ok: true, wasLive: false };
 const already: EndOutcome = { ok: false, reason: "already_ended" };
 
 test.each<[string, boolean, EndOutcome, object, readonly object[]]>([
-  ["a live session ends", false, live, { ok: true }, [endedAt(SID, "logout")]],
-  ["a session that the store has lost ends", false, lost, { ok: true }, [endedAt(SID, "logout")]],
+  ["a live session ends", false, live, DONE, [endedAt(SID, "logout")]],
+  ["a session that the store has lost ends", false, lost, DONE, [endedAt(SID, "logout")]],
   ["a session that has ended is refused", false, already, REVOKED, []],
-  ["by an expired token, a live session ends", true, live, { ok: true }, [endedAt(SID, "logout")]],
+  ["by an expired token, a live session ends", true, live, DONE, [endedAt(SID, "logout")]],
   ["by an expired token, a lost session is refused", true, lost, REVOKED, []],
   ["by an expired token, an ended session is refused", true, already, REVOKED, []],
 ])("at a logout, %s", async (_, isExpired, outcome, expected, events) => {
@@ -54,15 +55,33 @@ test("a logout ends the other sessions of the cookies first, and records those t
   const port = script({
     end: async () => live,
     endOwned: async (_, target) => (target === OTHER ? { ok: true } : { ok: false, reason: "not_found" }),
+    find: findOf(),
   });
   await logout(port, { ok: true, caller: CALLER, isExpired: false, byCookie: [SID, OTHER, gone] }, REQUESTER);
   expect(port.steps.map(([name, ...given]) => (name === "audit" ? given[0] : [name, ...given.slice(0, 3)]))).toEqual([
     ["endOwned", SID, OTHER, "logout"],
     endedAt(OTHER, "logout"),
     ["endOwned", SID, gone, "logout"],
+    ["find", gone],
     ["end", SID, "logout", { ...ORIGIN, subject: "alice" }],
     endedAt(SID, "logout"),
   ]);
+});
+
+test.each([
+  ["of another subject who is signed in now", [OTHER], ["mallory"], true],
+  ["of a session that has ended", [OTHER], [], false],
+  ["of another subject beside its own", [SID, OTHER], ["mallory"], false],
+  ["of another subject beside one that has ended", [OTHER, sidOf("c")], ["mallory"], false],
+])("a logout by a token, with the cookie %s", async (_, byCookie, others, keepsCookies) => {
+  const port = script({
+    end: async () => live,
+    endOwned: async () => ({ ok: false, reason: "not_found" }),
+    find: findOf(...others.map((subject) => sessionOf({ sid: OTHER, subject }))),
+  });
+  const result = await logout(port, { ok: true, caller: CALLER, isExpired: false, byCookie }, REQUESTER);
+  expect(result).toEqual({ ok: true, keepsCookies });
+  expect(port.stepsOf("end").map(([sid]) => sid)).toEqual([SID]);
 });
 
 test("a logout that cannot end another session of the cookies fails, and ends nothing, so that it can be repeated", async () => {
@@ -104,6 +123,20 @@ test("a logout by cookie ends every session, also after one that is refused", as
   expect(result).toEqual({ ok: false, reason: "proof_missing", sid: SID });
   expect(port.stepsOf("end").map(([sid]) => sid)).toEqual([SID, OTHER]);
   expect(port.stepsOf("audit").flat()).toMatchObject([{ event: "bound_key_missing" }, endedAt(OTHER, "logout")]);
+});
+
+test.each([
+  ["", { ok: true }, [SID, OTHER]],
+  [OTHER, { ok: true }, [SID, OTHER]],
+  [sidOf("c"), { ok: false, reason: "absent" }, []],
+  ["%", { ok: false, reason: "absent" }, []],
+])("a logout by cookies that means the session %j", async (meant, expected, ended) => {
+  const port = script({
+    find: findOf(sessionOf(), sessionOf({ sid: OTHER, createdAt: storeMs(NOW - 1) })),
+    end: async () => live,
+  });
+  expect(await logoutByCookie(port, [tokenOf(), tokenOf(OTHER)], REQUESTER, undefined, meant)).toEqual(expected);
+  expect(port.stepsOf("end").map(([sid]) => sid)).toEqual(ended);
 });
 
 test("a logout by the cookies of two subjects ends nothing", async () => {

@@ -38,7 +38,7 @@ test("an access token ends its session", async () => {
   const claims = { sid: SID, sub: "alice", aud: ["a"], exp: 1, jti: "j", all: {} };
   const deps = { ...port, accessTokens: accessTokens({ ok: true, claims }), audiences: new Set(["a"]) };
   const refreshTokens = { parse: () => ({ ok: false as const, reason: "malformed" as const }) };
-  expect(await revokeToken({ ...deps, refreshTokens }, "text", REQUESTER)).toEqual({ ok: true });
+  expect(await revokeToken({ ...deps, refreshTokens }, "text", REQUESTER)).toMatchObject({ ok: true });
   expect(port.stepsOf("end")).toEqual([[SID, "logout", { ...ORIGIN, subject: "alice" }]]);
 });
 
