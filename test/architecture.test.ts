@@ -140,7 +140,7 @@ test("only entry points touch the environment, and only config reads variables f
   expect([...new Set(uses)].sort()).toEqual(["service/main.ts: process.env);", "service/main.ts: process.env,"]);
 });
 
-/** Redis has no other code of an error than the word with which its reply begins. `doctor` also chooses remedies for TLS by the text. */
+/** Redis has no other code of an error than the word with which its reply begins. */
 const KNOWS_ERRORS_BY_TEXT = ["service/store/redis/", "service/cli/doctor/redis.ts"];
 
 test("errors of others are recognized by their code or class, never by their text", () => {

@@ -32,15 +32,22 @@ type Certificate = {
   readonly commonName: string;
   readonly issuer?: { readonly commonName: string; readonly key: KeyObject };
   readonly extensions: readonly Buffer[];
-  /** How long the certificate is valid from now on, in ms. */
+  /** Since when and until when the certificate is valid, counted from now, in ms. */
+  readonly ageMs?: number;
   readonly lifeMs?: number;
 };
 
 /** Makes a certificate (RFC 5280 section 4.1) and its key, in PEM. Without an issuer it is self-signed. */
-function certificate({ commonName, issuer, extensions, lifeMs = DAY }: Certificate): Pem & { privateKey: KeyObject } {
+function certificate({
+  commonName,
+  issuer,
+  extensions,
+  ageMs = 2 * DAY,
+  lifeMs = DAY,
+}: Certificate): Pem & { privateKey: KeyObject } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const serial = der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)]));
-  const validity = sequence(time(new Date(Date.now() - 2 * DAY)), time(new Date(Date.now() + lifeMs)));
+  const validity = sequence(time(new Date(Date.now() - ageMs)), time(new Date(Date.now() + lifeMs)));
   const version = der(0xa0, der(0x02, Buffer.from([2])));
   const spki = publicKey.export({ type: "spki", format: "der" });
   const [from, to] = [nameOf(issuer?.commonName ?? commonName), nameOf(commonName)];
@@ -58,11 +65,14 @@ function certificate({ commonName, issuer, extensions, lifeMs = DAY }: Certifica
   };
 }
 
+type SelfSigned = Pick<Certificate, "ageMs" | "lifeMs"> & { readonly namesAddress?: boolean };
+
 /** Makes a self-signed certificate for localhost, and for 127.0.0.1 unless that is left out. */
-export function selfSigned({ namesAddress = true } = {}): Pem {
+export function selfSigned({ namesAddress = true, ...validity }: SelfSigned = {}): Pem {
   const address = namesAddress ? [der(0x87, Buffer.from([127, 0, 0, 1]))] : [];
   const names = sequence(...address, der(0x82, Buffer.from("localhost")));
-  return certificate({ commonName: "session service test", extensions: [extension(SUBJECT_ALT_NAME, names)] });
+  const extensions = [extension(SUBJECT_ALT_NAME, names)];
+  return certificate({ commonName: "session service test", extensions, ...validity });
 }
 
 /**

@@ -1,9 +1,9 @@
-import { errorCode } from "../../../platform/files/error-code.ts";
 import type { Config } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Info, NodeFacts } from "../../store/redis/checks/examination.ts";
 import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
+import { tlsFault, unreachableRemedy } from "./connection-fault.ts";
 import type { Report } from "./finding.ts";
 
 /** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/tasks/operations.md). */
@@ -41,35 +41,21 @@ function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Err
       `${names} refuses the user or the password`,
       "correct those of REDIS_URL, or REDIS_USERNAME and REDIS_PASSWORD_FILE; `session-service redis-acl` prints the user to load",
     );
-  } else if (/alert|CERTIFICATE_REQUIRED/i.test(message)) {
-    fault(
-      `${names} refuses the certificate of the service, or its absence (${message})`,
-      "set REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE to a certificate that it accepts",
-    );
-  } else if (errorCode(error) === "ERR_TLS_CERT_ALTNAME_INVALID") {
-    fault(
-      `${names}: the certificate is for another host (${message})`,
-      "name the host in REDIS_URL as its certificate does",
-    );
-  } else if (/certificate|self.signed/i.test(message)) {
-    fault(
-      `${names}: the certificate is not accepted (${message})`,
-      "set REDIS_TLS_CA_FILE to the authority that signed it",
-    );
-  } else fault(`${names} does not respond (${message})`, unreachableRemedy(error));
-}
-
-function unreachableRemedy(error: Error): string {
-  const code = errorCode(error);
-  if (code === "ECONNREFUSED") return "start it there, or correct REDIS_URL";
-  if (code === "ENOTFOUND") return "correct the host in REDIS_URL";
-  return "let this machine reach it through the network; if it is reached, it may expect TLS (rediss://, rediss+cluster://), or not";
+    return;
+  }
+  const { found, remedy } = tlsFault(error) ?? {
+    found: ` does not respond (${message})`,
+    remedy: unreachableRemedy(error),
+  };
+  fault(names + found, remedy);
 }
 
 function checkNode(report: Report, node: NodeFacts, config: Config, target: RedisTarget): void {
   const { at, missingPermissions, error } = node;
   if (error !== undefined) {
-    report.fault(`${at} does not respond (${error.message})`, "start it, or take it out of the cluster");
+    const absent = { found: ` does not respond (${error.message})`, remedy: "start it, or take it out of the cluster" };
+    const { found, remedy } = tlsFault(error) ?? absent;
+    report.fault(at + found, remedy);
   } else if (missingPermissions !== "") {
     report.fault(
       `${at} denies the user ${target.username ?? "default"} permissions: ${missingPermissions}`,

@@ -1,4 +1,5 @@
 /** The findings of the doctor. Each test configures a real fault. */
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
@@ -7,7 +8,8 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { examine } from "../../../../src/service/cli/doctor/examine.ts";
 import type { Finding } from "../../../../src/service/cli/doctor/finding.ts";
-import { clientAuthority } from "../../../support/certificate.ts";
+import { clientAuthority, type Pem, selfSigned } from "../../../support/certificate.ts";
+import { freePort } from "../../../support/free-port.ts";
 import { serverVersion, startRedis, startRedisCluster, startReplica } from "../../../support/redis.ts";
 import { pemOf } from "../../../support/rsa-key.ts";
 import { scratch, startService, withKeys } from "../../../support/service.ts";
@@ -406,6 +408,50 @@ describe("Redis", () => {
       expect.stringMatching(/ refuses the user or the password$/),
     ]);
     expect(JSON.stringify(all)).not.toContain("wrong-secret");
+  });
+
+  describe("over TLS", () => {
+    const HOUR = 3_600_000;
+    const clients = clientAuthority();
+    const directory = scratch();
+    const write = (text: string) => {
+      const path = join(directory, randomUUID());
+      writeFileSync(path, text);
+      return path;
+    };
+    const files = ({ cert, key }: Pem) => ({ REDIS_TLS_CERT_FILE: write(cert), REDIS_TLS_KEY_FILE: write(key) });
+    const trusted = (pem: Pem) => ({ REDIS_TLS_CA_FILE: write(pem.cert) });
+    const authority = "set REDIS_TLS_CA_FILE to the authority that signed it";
+    const client = "set REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE to a certificate that it accepts";
+    const refusal = /refuses the certificate of the service, or its absence/;
+    const issue = (lifeMs?: number) => clients.issue({ commonName: "session-service" }, lifeMs);
+
+    const expired = /its certificate, or one of its authorities, has expired/;
+    const renew = "renew it there, or correct the clock of this machine";
+    const early = "correct the clock of this machine, or the certificate";
+    const otherHost = [
+      /the certificate is for another host/,
+      "name the host in REDIS_URL as its certificate does",
+    ] as const;
+    const withExpired = (own: Pem) => ({ ...trusted(own), ...files(issue(-HOUR)) });
+    const withStrange = (own: Pem) => ({ ...trusted(own), ...files(selfSigned()) });
+    test.each<[string, Pem, (own: Pem) => Environment, string, RegExp, string]>([
+      ["whose certificate has expired", selfSigned({ lifeMs: -HOUR }), trusted, "no", expired, renew],
+      ["whose certificate is not valid yet", selfSigned({ ageMs: -HOUR }), trusted, "no", /is not valid yet/, early],
+      ["whose certificate names another host", selfSigned({ namesAddress: false }), trusted, "no", ...otherHost],
+      ["of an unknown authority", selfSigned(), () => ({}), "no", /the certificate is not accepted/, authority],
+      ["that asks for a certificate", selfSigned(), trusted, "yes", refusal, client],
+      ["that refuses an expired certificate", selfSigned(), withExpired, "yes", refusal, client],
+      ["that refuses the certificate of a stranger", selfSigned(), withStrange, "yes", refusal, client],
+    ])("%s", async (_, own, settings, asks, found, remedy) => {
+      const tlsPort = `${await freePort()}`;
+      const tls = ["--tls-port", tlsPort, "--tls-auth-clients", asks, "--tls-ca-cert-file", write(clients.cert)];
+      await redis({}, ...tls, "--tls-cert-file", write(own.cert), "--tls-key-file", write(own.key));
+      const all = await findings(on(`rediss://127.0.0.1:${tlsPort}`, settings(own)));
+      expect(all.filter(({ level }) => level !== "ok")).toEqual([
+        { check: "redis", level: "fault", found: expect.stringMatching(found), remedy },
+      ]);
+    });
   });
 
   test("that does not respond", async () => {
