@@ -25,21 +25,42 @@ export async function getStatus(
   return statusOf(await findStream(deps, id, requester));
 }
 
+type StatusChange = { readonly status: string; readonly reason?: string };
+
 /** Changes the status of a stream. @throws ServiceError, for example if an operator has paused the stream */
 export async function updateStatus(
   deps: ManagementDeps,
   id: string,
-  { status, reason }: { readonly status: string; readonly reason?: string },
+  change: StatusChange,
   requester: Requester,
 ): Promise<StatusOfStream> {
+  const { status } = change;
   if (!isStatus(status)) throw invalidRequest("status", "is none of enabled, paused and disabled");
-  const { subscriptions } = deps;
-  const stream = await findStream(deps, id, requester);
-  if (isPausedBy(stream, "operator")) {
-    if (status === "paused") return statusOf(stream);
-    throw new ServiceError("E403_FORBIDDEN", "an operator has paused the stream");
+  const { subscriptions, audit } = deps;
+  for (let isStored = false; ; isStored = true) {
+    const stream = await findStream(deps, id, requester);
+    const isHeld = isPausedBy(stream, "operator");
+    if (isHeld && status !== "paused" && !isStored) {
+      throw new ServiceError("E403_FORBIDDEN", "an operator has paused the stream");
+    }
+    if (isHeld && !isStored) return statusOf(stream);
+    if (!isHeld) {
+      await storeWish(deps, id, status, change.reason);
+      // Signals of sessions that ended while the stream was disabled are not delivered.
+      if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
+      // If the state was changed in the meantime, the update begins again.
+      if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) continue;
+    }
+    // If an operator has paused the stream after the wish was stored, it is in force once the operator resumes the stream.
+    audit({ event: "subscription_changed", subscription: id, change: CHANGES[status] }, requester);
+    if (!isHeld && status === "enabled") await pushHeld(deps, id);
+    return getStatus(deps, id, requester);
   }
-  await changeStream(deps, id, (now) => {
+}
+
+/** Stores which status the receiver asks for. It outlasts a pause by an operator. */
+function storeWish(deps: ManagementDeps, id: string, status: StreamStatus, reason?: string): Promise<unknown> {
+  return changeStream(deps, id, (now) => {
     const { statusReason: _, wanted: _before, ...settings } = now.stream;
     const wish = {
       ...(status !== "enabled" && { wanted: status }),
@@ -50,15 +71,6 @@ export async function updateStatus(
       stream: { ...(status === "disabled" ? withoutPending(settings) : settings), ...wish },
     };
   });
-  // Signals of sessions that ended while the stream was disabled are not delivered.
-  if (status !== "disabled" && isDisabled(stream)) await subscriptions.restart(id);
-  // If an operator has changed the state in the meantime, the update begins again.
-  if (!(await subscriptions.setState(id, STATES[status], stateOf(stream)))) {
-    return updateStatus(deps, id, { status, ...(reason !== undefined && { reason }) }, requester);
-  }
-  deps.audit({ event: "subscription_changed", subscription: id, change: CHANGES[status] }, requester);
-  if (status === "enabled") await pushHeld(deps, id);
-  return getStatus(deps, id, requester);
 }
 
 /** Returns the settings without pending events, which a disabled stream does not keep. */

@@ -306,23 +306,28 @@ describe("the status", () => {
     expect(await pending("disabled")).toBeUndefined();
   });
 
-  test.each(["enabled", "paused"])("%s is not set over what an operator does at the same time", async (status) => {
-    let pausing: string | undefined;
-    const { deps, stream, audited } = openSignals((store) => ({
-      setState: async (id, state, before) => {
-        if (pausing === id) await store.setState(id, { state: "paused", because: "operator" });
-        pausing = undefined;
-        return store.setState(id, state, before);
-      },
-    }));
-    const id = await stream("poll");
-    pausing = id;
-    const updated = updateStatus(deps, id, { status, reason: "mine" }, receiver);
-    if (status === "paused") expect(await updated).toMatchObject({ reason: "paused by an operator" });
-    else await expect(updated).rejects.toMatchObject({ code: "E403_FORBIDDEN" });
-    expect(await deps.subscriptions.get(id)).toMatchObject({ because: "operator" });
-    expect(audited).toEqual([]);
-  });
+  test.each(["enabled", "paused", "disabled"] as const)(
+    "%s, which an operator's pause overtakes, is stored, acknowledged, and in force once the operator resumes",
+    async (status) => {
+      let pausing: string | undefined;
+      const { deps, stream, audited } = openSignals((store) => ({
+        setState: async (id, state, before) => {
+          if (pausing === id) await store.setState(id, { state: "paused", because: "operator" });
+          pausing = undefined;
+          return store.setState(id, state, before);
+        },
+      }));
+      const id = await stream("poll");
+      pausing = id;
+      const paused = { streamId: id, status: "paused", reason: "paused by an operator" };
+      expect(await updateStatus(deps, id, { status, reason: "mine" }, receiver)).toEqual(paused);
+      expect(await deps.subscriptions.get(id)).toMatchObject({ because: "operator" });
+      const change = { enabled: "resumed", paused: "paused", disabled: "disabled" }[status];
+      expect(audited).toMatchObject([[{ event: "subscription_changed", subscription: id, change }, {}]]);
+      await setSubscriptionState(deps, id, "resumed", operator);
+      expect(await getStatus(deps, id, receiver)).toEqual({ streamId: id, status, reason: "mine" });
+    },
+  );
 
   test("is set in a second try with the reason of the first", async () => {
     let resuming = true;
