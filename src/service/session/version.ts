@@ -1,5 +1,5 @@
 /** The version of a session: which of its access tokens are stale. lua/lib/version.lua has the same rule (`count_version`). */
-import type { Session } from "./model.ts";
+import type { Authentication, Session } from "./model.ts";
 
 type Versioned = Pick<Session, "version" | "staleBelow">;
 
@@ -16,6 +16,29 @@ export function countVersion<S extends Versioned>(
   const isMarked = refresh && version > (session.staleBelow ?? 0);
   if (version === 0) return { session, isMarked: false };
   return { session: { ...session, version, ...(isMarked && { staleBelow: version }) }, isMarked };
+}
+
+/**
+ * Records an authentication in a session, and returns whether its version counts it (`countVersion`). With `refresh` it does, unless tokens
+ * from before are stale already, so that a repetition has no effect. Without `refresh` it does if the session has a version: a later call
+ * with the same authentication and `refresh` then finds tokens to mark. lua/elevate.lua has the same rule.
+ */
+export function recordAuthentication<S extends Pick<Session, "authentication" | "version">>(
+  session: S,
+  authentication: Authentication,
+  refresh: boolean,
+): { readonly elevated: S & { readonly authentication: Authentication }; readonly isCounted: boolean } {
+  const { authentication: before, version = 0 } = session;
+  const isNew = before === undefined || !isSame(before, authentication);
+  return {
+    elevated: { ...session, authentication },
+    isCounted: refresh ? isNew || version === 0 : isNew && version > 0,
+  };
+}
+
+function isSame(one: Authentication, other: Authentication): boolean {
+  const textOf = ({ time, methods, contextClass }: Authentication) => JSON.stringify([time, methods, contextClass]);
+  return textOf(one) === textOf(other);
 }
 
 /** Returns whether an access token with these claims is stale: its session was changed since, and such tokens are refused. */

@@ -304,8 +304,12 @@ export class ModelStore {
     if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     if (found.session.actor !== undefined) return { ok: false, reason: "has_actor" };
     if (authentication.time < (found.session.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
-    const elevated = { ...found.session, authentication };
-    const session = refresh ? this.#marked(sid, { ...elevated, version: (elevated.version ?? 0) + 1 }) : elevated;
+    const { authentication: former, version = 0, staleBelow = 0 } = found.session;
+    const isSame = JSON.stringify(former) === JSON.stringify(authentication);
+    const counts = isSame ? refresh && version === 0 : refresh || version > 0;
+    const counted = counts ? version + 1 : version;
+    const elevated = { ...found.session, authentication, ...(counted > 0 && { version: counted }) };
+    const session = refresh && counted > staleBelow ? this.#marked(sid, { ...elevated, version: counted }) : elevated;
     this.#sessions.set(sid, { ...found, session });
     return { ok: true, session };
   }

@@ -14,7 +14,7 @@ import { type LastSeen, type Session, type SessionId, seenBy } from "../../sessi
 import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
 import { decide, type PresentedToken } from "../../session/rotation/rotation.ts";
 import type { StoreMs } from "../../session/time.ts";
-import { countVersion } from "../../session/version.ts";
+import { countVersion, recordAuthentication } from "../../session/version.ts";
 import { REUSE_NOTES } from "../event-text.ts";
 import type { RevocationLog } from "./log.ts";
 import { fixedOf, rotationOf, type SessionRow, sessionOf, slid } from "./rows.ts";
@@ -96,8 +96,8 @@ function createUpdates(deps: SessionDeps): Pick<SessionStore, "elevate" | "updat
       return onLive(deps, sid, (before, now) => {
         if (before.actor !== undefined) return { ok: false, reason: "has_actor" };
         if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
-        const elevated = { ...before, authentication };
-        const session = refresh ? counted(elevated, true, true, now) : elevated;
+        const { elevated, isCounted } = recordAuthentication(before, authentication, refresh);
+        const session = counted(elevated, isCounted, refresh, now);
         sql.fix.run(fixedOf(session), sid);
         return { ok: true, session };
       });

@@ -227,6 +227,8 @@ function logContract(context: () => Context): void {
       await update("a");
       await update("a", true);
       await update("b", true);
+      // A step-up changes neither claims nor audiences.
+      await store.elevate(sid, { time: wallMs(1_000), methods: ["otp"], contextClass: "" }, true);
       await store.end(sid, "logout");
       const at = { endedAt: backend.now(), subject: user, clientId: "web", sessionId: sid };
       const events = [

@@ -150,12 +150,12 @@ export function updateContract(context: () => Context): void {
       const { sid, first } = await login(subject(), { claims: '{"role":"x"}' });
       await store.update(sid, { claims: '{"role":"y"}', ...REFRESH });
       expect(await store.elevate(sid, AUTHENTICATION)).toMatchObject({
-        session: { claims: '{"role":"y"}', authentication: AUTHENTICATION, version: 1, staleBelow: 1 },
+        session: { claims: '{"role":"y"}', authentication: AUTHENTICATION, version: 2, staleBelow: 1 },
       });
       const { session } = await refresh(sid, first);
-      expect(session).toMatchObject({ authentication: AUTHENTICATION, version: 1, staleBelow: 1 });
+      expect(session).toMatchObject({ authentication: AUTHENTICATION, version: 2, staleBelow: 1 });
       expect(await store.update(sid, { claims: "{}", ...KEEP })).toMatchObject({
-        session: { claims: "{}", authentication: AUTHENTICATION, version: 2, staleBelow: 1 },
+        session: { claims: "{}", authentication: AUTHENTICATION, version: 3, staleBelow: 1 },
       });
       expect(await store.end(sid, "logout")).toMatchObject({ ok: true, wasLive: true });
     });
@@ -172,6 +172,40 @@ export function updateContract(context: () => Context): void {
       const earlier = { ...AUTHENTICATION, time: wallMs(1_000_000) };
       expect(await store.elevate(sid, earlier, true)).toEqual({ ok: false, reason: "outdated" });
       expect(await marksOf(sid)).toEqual([markOf(sid, 1)]);
+    });
+
+    test("a repetition, as after a lost reply, counts no version and marks nothing", async () => {
+      const { store, login } = context();
+      const { sid } = await login(subject(), { authentication: { ...AUTHENTICATION, time: wallMs(1_000_000) } });
+      const first = await store.elevate(sid, AUTHENTICATION, true);
+      const marks = await marksOf(sid);
+      expect(await store.elevate(sid, AUTHENTICATION, true)).toEqual(first);
+      expect(await store.elevate(sid, AUTHENTICATION)).toEqual(first);
+      expect(await marksOf(sid)).toEqual(marks);
+      const others = [
+        { methods: ["pwd"] },
+        { contextClass: "gold" },
+        { time: wallMs(3_000_000), contextClass: "gold" },
+      ];
+      for (const [at, other] of others.entries()) {
+        const next = await store.elevate(sid, { ...AUTHENTICATION, ...other }, true);
+        expect(next).toMatchObject({ session: { version: at + 2, staleBelow: at + 2 } });
+      }
+    });
+
+    test("tokens from before an elevation become stale by its repetition with `refresh`", async () => {
+      const { store, login } = context();
+      const { sid } = await login(subject());
+      const later = { ...AUTHENTICATION, time: wallMs(3_000_000) };
+      for (const [authentication, version] of [[AUTHENTICATION, 1] as const, [later, 2] as const]) {
+        const kept = await store.elevate(sid, authentication);
+        expect(await marksOf(sid)).toHaveLength(version - 1);
+        expect(kept).toMatchObject({ ok: true });
+        const refreshed = await store.elevate(sid, authentication, true);
+        expect(refreshed).toMatchObject({ session: { authentication, version, staleBelow: version } });
+        expect(await store.elevate(sid, authentication, true)).toEqual(refreshed);
+        expect(await marksOf(sid)).toHaveLength(version);
+      }
     });
   });
 }

@@ -9,7 +9,7 @@
 -- @include lib/actor.lua: actor_of
 -- @include lib/blocks.lua: AUTHENTICATION, block_at, replace
 -- @include lib/live.lua: live, marked
--- @include lib/version.lua: count_version
+-- @include lib/version.lua: count_version, version_of
 local sid,
   time, -- of the authentication, ms
   authentication, -- in the form of the record (blocks.ts)
@@ -22,7 +22,10 @@ if actor_of(record) then return 'a' end
 
 local at, after = block_at(record, AUTHENTICATION)
 if at < after and tonumber(time) < struct.unpack('>I6', record, at + 1) then return 'o' end
+local is_new, has_version = string.sub(record, at, after - 1) ~= authentication, version_of(record) > 0
 record = replace(record, authentication, at, after)
-if stale_life ~= '' then record = count_version(partition, sid, record, true, tonumber(stale_life), now) end
+local is_counted -- the rule of session/version.ts
+if stale_life ~= '' then is_counted = is_new or not has_version else is_counted = is_new and has_version end
+record = count_version(partition, sid, record, is_counted, tonumber(stale_life), now)
 redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record
