@@ -16,12 +16,13 @@ export async function startIssuer() {
   let keys: unknown = [current.jwk];
   let isDown = false;
   let requests = 0;
+  let host = "127.0.0.1";
   const server = createServer(({ url }, response) => {
     if (isDown) return void response.writeHead(500).end();
     requests++;
     const metadata = {
       issuer,
-      jwks_uri: `${issuer}/jwks`,
+      jwks_uri: issuer.replace("127.0.0.1", host).concat("/jwks"),
       authorization_endpoint: `${issuer}/auth`,
       token_endpoint: `${issuer}/token`,
       response_types_supported: ["code"],
@@ -45,6 +46,10 @@ export async function startIssuer() {
     async rotate(kid: string) {
       current = await makeKey(kid);
       keys = [current.jwk];
+    },
+    /** Names another host of the key set, at which it is served as well. */
+    keysAt(name: string) {
+      host = name;
     },
     /** Makes the key set one that cannot be used. */
     breakKeys() {

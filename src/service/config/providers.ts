@@ -82,9 +82,9 @@ export function oneProvider(given: Pick<ProviderSettings, "issuer" | "clientId" 
   };
 }
 
-/** Returns whether nobody between the service and the provider can change what they say (https, or this machine). */
-export function isSafeIssuer(issuer: string): boolean {
-  const url = URL.parse(issuer);
+/** Returns whether nobody between the service and the owner of a URL can change what they say (https, or this machine). */
+export function isSafeUrl(text: string): boolean {
+  const url = URL.parse(text);
   return url !== null && (url.protocol === "https:" || isLoopback(url.hostname));
 }
 
@@ -178,7 +178,7 @@ function pollOf(at: string, entry: Readonly<Record<string, unknown>>): Transmitt
 
 function safeUrl(at: string, value: unknown): string {
   const url = required(at, value);
-  return plainUrl(url).ok && isSafeIssuer(url) ? url : fault(at, "must be an https URL, or http on this machine");
+  return plainUrl(url).ok && isSafeUrl(url) ? url : fault(at, "must be an https URL, or http on this machine");
 }
 
 function credentialOf(at: string, entry: Readonly<Record<string, unknown>>): ProviderCredential {

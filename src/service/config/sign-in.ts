@@ -1,12 +1,12 @@
 /** The settings of sign-in: users of OpenID Connect providers get sessions without an application in between. */
-import { isSafeIssuer, oneProvider, type ProviderCredential } from "./providers.ts";
+import { isSafeUrl, oneProvider, type ProviderCredential } from "./providers.ts";
 import type { AddFault, Read } from "./reader.ts";
 import { readSecret, readSecretFile } from "./secrets.ts";
 import { invalid, type Parsed, plainUrl, readableFile, text, valid } from "./values.ts";
 
 function issuer(value: string): Parsed<string> {
   const parsed = plainUrl(value);
-  if (!parsed.ok || isSafeIssuer(value)) return parsed;
+  if (!parsed.ok || isSafeUrl(value)) return parsed;
   return invalid("is http on another machine: everybody in between could sign in as anybody");
 }
 

@@ -2,7 +2,7 @@
 import { createPrivateKey } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
-import type { ProviderClient, ProviderCredential } from "../config/providers.ts";
+import { isSafeUrl, type ProviderClient, type ProviderCredential } from "../config/providers.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { keepForAnHour } from "./keep-for-an-hour.ts";
 import { createLogoutVerifier } from "./logout-token.ts";
@@ -59,7 +59,7 @@ export function createProvider(settings: ProviderClient) {
         (config) => config.serverMetadata().jwks_uri,
         () => undefined,
       );
-      if (found === undefined) return { ok: false, reason: "unavailable" };
+      if (found === undefined || !isSafeUrl(found)) return { ok: false, reason: "unavailable" };
       if (logouts?.keys !== found) {
         logouts = { keys: found, verify: createLogoutVerifier(settings.issuer, settings.clientId, found) };
       }

@@ -4,7 +4,7 @@
  */
 import type { Request } from "../../platform/listener/exchange.ts";
 import { readBody } from "../../platform/listener/json.ts";
-import type { ProviderSettings, Transmitter } from "../config/providers.ts";
+import { isSafeUrl, type ProviderSettings, type Transmitter } from "../config/providers.ts";
 import type { EndedLogin } from "./backchannel-logout.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { keepForAnHour } from "./keep-for-an-hour.ts";
@@ -126,10 +126,9 @@ async function verifierOf({ issuer, audience }: Transmitter): Promise<Verify> {
   } as const;
   const response = await boundedFetch(url, init);
   const metadata: unknown = await response.json();
-  const isOwn =
-    response.ok && isObject(metadata) && metadata.issuer === issuer && typeof metadata.jwks_uri === "string";
-  if (!isOwn) throw new Error("the metadata of the transmitter cannot be used");
-  return createTokenVerifier(issuer, audience, String(metadata.jwks_uri), MAX_AGE_SECONDS, TYPE);
+  const keys = response.ok && isObject(metadata) && metadata.issuer === issuer ? metadata.jwks_uri : undefined;
+  if (typeof keys !== "string" || !isSafeUrl(keys)) throw new Error("the metadata of the transmitter cannot be used");
+  return createTokenVerifier(issuer, audience, keys, MAX_AGE_SECONDS, TYPE);
 }
 
 /** Returns the login that an event ends; undefined if it ends none, or names its subject in a way that is not known. */

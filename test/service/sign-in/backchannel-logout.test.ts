@@ -204,6 +204,19 @@ test("a token counts by a key that was published just after the keys were read, 
   other.stop();
 });
 
+test("keys that a provider names by http on another machine are not read: whoever is in between could end sessions", async () => {
+  const other = await startIssuer();
+  const { createProvider } = await import("../../../src/service/sign-in/provider.ts");
+  const settings = oneProvider({ issuer: other.issuer, clientId: "app", credential: { kind: "none" } });
+  const verify = async () => createProvider(settings).verifyLogout(await other.sign({ sub: "alice" }));
+  // By this address, this machine is reached as well.
+  other.keysAt("0.0.0.0");
+  expect(await verify()).toEqual({ ok: false, reason: "unavailable" });
+  other.keysAt("127.0.0.1");
+  expect(await verify()).toMatchObject({ ok: true });
+  other.stop();
+});
+
 test("whoever sends many bad tokens gets 429, and a valid one counts nevertheless", async () => {
   const limited = await startService({ ...provider.env, RATE_LIMIT_FAILURES: "2/10m" });
   const { accessToken } = await logIn(limited, { upstream: { issuer, subject: "alice" } });

@@ -145,8 +145,8 @@ describe("while the transmitter does not respond", () => {
   beforeAll(async () => (await other).setDown(true));
   afterAll(async () => (await other).stop());
 
-  test("an event is not lost: 503, and it counts when it is pushed again", async () => {
-    const { issuer: late, sign: signLate, setDown } = await other;
+  test("or names keys by http on another machine, an event is not lost: 503, and it counts when it is pushed again", async () => {
+    const { issuer: late, sign: signLate, setDown, keysAt } = await other;
     writeFileSync(
       providersPath,
       JSON.stringify({
@@ -159,6 +159,10 @@ describe("while the transmitter does not respond", () => {
     await until(async () => expect(await push(token)).toEqual([503, ""]));
     expect(await live()).toEqual([true, true]);
     setDown(false);
+    // By this address, this machine is reached as well.
+    keysAt("0.0.0.0");
+    expect(await push(token)).toEqual([503, ""]);
+    keysAt("127.0.0.1");
     expect(await push(token)).toEqual([202, ""]);
     expect(await live()).toEqual([false, false]);
   });
