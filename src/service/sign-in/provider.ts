@@ -181,8 +181,14 @@ const KEY_PARAMETERS = {
 /** The code of openid-client for an ID token whose key is not in the provider's key set. */
 const UNKNOWN_KEY = "OAUTH_KEY_SELECTION_FAILED";
 
-/** Errors with which a provider says that it cannot respond now (RFC 6749 section 4.1.2.1). */
+/** Errors with which a provider says that it cannot respond now (RFC 6749 section 4.1.2.1); some send them from other endpoints, too. */
 const OUTAGES: readonly string[] = ["server_error", "temporarily_unavailable"];
+/** Statuses that say nothing about the request: Request Timeout, Too Early, Too Many Requests. */
+const OVERLOADED: readonly number[] = [408, 425, 429];
+/** Codes of openid-client for a response without the form of OAuth, such as that of a proxy in front of the provider. */
+const OF_OTHERS: readonly string[] = ["OAUTH_RESPONSE_IS_NOT_CONFORM", "OAUTH_RESPONSE_IS_NOT_JSON"];
+
+const saysNothing = (status: number) => status >= 500 || OVERLOADED.includes(status);
 
 function failureOf(error: unknown): ProviderFailure {
   if (error instanceof oidc.AuthorizationResponseError) {
@@ -190,14 +196,18 @@ function failureOf(error: unknown): ProviderFailure {
     return { ok: false, reason: OUTAGES.includes(code) ? "unavailable" : "denied", code };
   }
   if (error instanceof oidc.ResponseBodyError) {
-    if (error.status >= 500) return { ok: false, reason: "unavailable", code: `status_${error.status}` };
+    if (saysNothing(error.status)) return { ok: false, reason: "unavailable", code: `status_${error.status}` };
     const code = shortCode(error.error);
+    if (OUTAGES.includes(code)) return { ok: false, reason: "unavailable", code };
     return { ok: false, reason: code === "invalid_grant" ? "used" : "invalid", code };
+  }
+  if (error instanceof oidc.WWWAuthenticateChallengeError) {
+    return { ok: false, reason: saysNothing(error.status) ? "unavailable" : "invalid", code: `status_${error.status}` };
   }
   if (error instanceof oidc.ClientError) {
     const { code = "client_error", cause } = error;
     if (cause instanceof CredentialFault) return { ok: false, reason: "unavailable", code: "client_credential_file" };
-    const isOutage = code === "OAUTH_TIMEOUT" || (cause instanceof Response && cause.status >= 500);
+    const isOutage = code === "OAUTH_TIMEOUT" || OF_OTHERS.includes(code);
     return { ok: false, reason: isOutage ? "unavailable" : "invalid", code };
   }
   // fetch rejects with a TypeError if there is no connection, and timeouts are DOMExceptions.

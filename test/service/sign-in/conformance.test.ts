@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, type JWTHeaderParameters, SignJWT, UnsecuredJWT } from "jose";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { oneProvider } from "../../../src/service/config/providers.ts";
 import { createProvider } from "../../../src/service/sign-in/provider.ts";
 import { scratch } from "../../support/service.ts";
@@ -30,7 +30,10 @@ type Scenario = {
   /** The key set; by default the RSA key alone. */
   readonly keys?: "two";
   readonly userinfo?: Claims;
+  /** What is sent in place of a response of the provider. */
+  readonly fault?: Fault;
 };
+type Fault = { readonly path: string; readonly status: number; readonly headers?: object; readonly body?: object };
 let scenario: Scenario = {};
 let nonce = "";
 let issuer: string;
@@ -65,6 +68,12 @@ async function responseTo(path: string): Promise<object> {
 }
 
 const server = createServer((request, response) => {
+  const { fault } = scenario;
+  if (fault !== undefined && request.url === fault.path) {
+    const { status, body, headers = {} } = fault;
+    const type = { "content-type": body === undefined ? "text/html" : "application/json" };
+    return void response.writeHead(status, { ...type, ...headers }).end(body && JSON.stringify(body));
+  }
   if (request.url === "/token") authorizations.push(request.headers.authorization);
   void responseTo(request.url ?? "").then((body) =>
     response.setHeader("content-type", "application/json").end(JSON.stringify(body)),
@@ -89,7 +98,7 @@ async function signIn(given: Scenario, provider = providerFor(given)) {
   scenario = given;
   const callback = "https://app.example.com/v1/auth/callback";
   const begun = await provider.begin(callback, {});
-  if (!begun.ok) throw new Error(begun.code);
+  if (!begun.ok) return begun.reason;
   nonce = begun.url.searchParams.get("nonce") ?? "";
   expect(begun.url.searchParams.get("scope")?.split(" ")).toContain("openid");
   const login = { provider: "provider", destination: "/", ...begun.secrets };
@@ -121,6 +130,40 @@ test.each<[module: string, Scenario]>([
   ["a signature by an algorithm that the provider does not name", { header: { alg: "ES256" }, key: ec.privateKey }],
 ])("%s: nobody is signed in", async (_, given) => {
   expect(await signIn(given)).toBe("invalid");
+});
+
+describe("a fault of the provider, or of what is in front of it, refuses nobody", () => {
+  const elsewhere = { location: "/elsewhere" };
+  test.each<[status: number, fault?: Partial<Fault>]>([
+    [200],
+    [302, { headers: elsewhere }],
+    [307, { headers: elsewhere }],
+    [404],
+    [408],
+    [425],
+    [429],
+    [429, { body: { error: "slow_down" } }],
+    [500],
+    [503, { body: { error: "temporarily_unavailable" } }],
+    [503, { headers: { "www-authenticate": "Bearer" } }],
+  ])("%i %j", async (status, fault) => {
+    for (const path of ["/.well-known/openid-configuration", "/token", "/jwks", "/userinfo"]) {
+      const outcome = await signIn({ userinfo: {}, fault: { path, status, ...fault } });
+      expect([path, outcome]).toEqual([path, "unavailable"]);
+    }
+  });
+
+  test.each(["temporarily_unavailable", "server_error"])("400 %s of the token endpoint", async (error) => {
+    expect(await signIn({ fault: { path: "/token", status: 400, body: { error } } })).toBe("unavailable");
+  });
+});
+
+test.each<[error: string, status: number, reason: string, headers?: object]>([
+  ["invalid_grant", 400, "used"],
+  ["invalid_client", 401, "invalid"],
+  ["invalid_client", 401, "invalid", { "www-authenticate": 'Basic realm="tokens"' }],
+])("the error %s of the token endpoint with %i is %s", async (error, status, reason, headers = {}) => {
+  expect(await signIn({ fault: { path: "/token", status, headers, body: { error } } })).toBe(reason);
 });
 
 test("oidcc-client-test-client-secret-basic: the client authenticates by HTTP Basic", async () => {
