@@ -22,7 +22,7 @@ import type { Logger } from "../observability/logger.ts";
 import { elevate } from "../session/admin/admin.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
-import { sessionOfLogin } from "../session/admin/session-of-login.ts";
+import { mayContinue, sessionOfLogin } from "../session/admin/session-of-login.ts";
 import { type FailureDeps, takeFailure } from "../session/attempts.ts";
 import { type Requester, UNKNOWN_REQUESTER } from "../session/audit.ts";
 import { AUTHENTICATION_CLAIMS, RESERVED_CLAIMS } from "../session/claims.ts";
@@ -162,9 +162,7 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
       // Another user may have signed in here, or the session has ended.
       if (sid === undefined || sid !== currentOf(request)) return false;
       const found = await store.find(sid);
-      if (!found.ok || found.session.subject !== user.subject) return false;
-      // The provider has begun another session. It would end that one later, and this session could not be found by it.
-      if (differ(found.session.upstream?.sessionId, user.upstream.sessionId)) return false;
+      if (!found.ok || !mayContinue(found.session, user, store.shiftMs({ sid }))) return false;
       // The provider need not report the time, and the user has just come from there.
       const now = Math.floor(Date.now() / 1000);
       const authentication = authenticationOf({ ...user, authTimeSeconds: user.authTimeSeconds ?? now });
@@ -222,6 +220,7 @@ function wantedSession(config: Config, deps: Deps, user: User, source: NodeReque
       ...(isKnown(user) && { authentication: authenticationOf(user) }),
       kind: "browser",
       upstream: user.upstream,
+      maxLifetimeMs: user.endsAtMs && user.endsAtMs - Date.now(),
     });
     requireAccessCookie(deps, wanted);
     return wanted;
@@ -231,10 +230,6 @@ function wantedSession(config: Config, deps: Deps, user: User, source: NodeReque
     return undefined;
   }
 }
-
-/** Returns whether two sessions of a provider are different ones. Not every provider names its sessions. */
-const differ = (one: string | undefined, other: string | undefined) =>
-  one !== undefined && other !== undefined && one !== other;
 
 const isKnown = ({ authTimeSeconds, methods, contextClass }: User) =>
   authTimeSeconds !== undefined || methods.length > 0 || contextClass !== "";

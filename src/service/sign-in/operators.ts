@@ -3,7 +3,7 @@ import type { ConsoleProvider } from "../config/console-provider.ts";
 import { createPages, type SignInPage } from "./pages.ts";
 import { createPendingLogins } from "./pending-logins.ts";
 import { createProvider } from "./provider.ts";
-import { isShort, type ProviderClaims, unsatisfied, valueAt } from "./user.ts";
+import { endOf, isShort, type ProviderClaims, unsatisfied, valueAt } from "./user.ts";
 
 /** An operator who has signed in. The permissions are not kept: they follow from the grants that are in force at each request. */
 export type Operator = {
@@ -12,6 +12,8 @@ export type Operator = {
   readonly name: string;
   /** The requirements that the claims satisfied. */
   readonly satisfied: readonly string[];
+  /** When the sign-in ends at the latest, in ms since the epoch; undefined if the provider does not limit it. */
+  readonly endsAtMs: number | undefined;
 };
 
 type Deps = {
@@ -61,6 +63,7 @@ export function createOperators({ provider, seal, clock, log }: Deps) {
     if (!finished.ok) return failed(finished.reason, finished.code);
     const operator = operatorBy(settings, finished.claims);
     if (operator === undefined) return failed("refused", "operator_name");
+    if (operator.endsAtMs !== undefined && operator.endsAtMs <= clock()) return failed("expired", "session_expiry");
     return operator.satisfied.length > 0 ? ({ ok: true, operator } as const) : failed("refused", "grants", operator);
   }
 
@@ -111,5 +114,5 @@ function operatorBy({ issuer, name, operatorName, grants }: ConsoleProvider, cla
   if (!isShort(own) || own.length > MAX_NAME_LENGTH) return undefined;
   const satisfied = grants.filter(({ require }) => unsatisfied(require, claims) === undefined).map(keyOf);
   // With the name of the provider, an operator cannot pass for another credential of the admin API in the audit.
-  return { issuer, subject: claims.sub, name: `${name}:${own}`, satisfied };
+  return { issuer, subject: claims.sub, name: `${name}:${own}`, satisfied, endsAtMs: endOf(claims) };
 }

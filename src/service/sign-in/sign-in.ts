@@ -177,10 +177,10 @@ async function complete(
   const finished = await context.providerOf(settings).finish(url, found);
   if (!finished.ok) return failed(context, settings, finished, again);
   const prefixes = providers.map(({ subjectPrefix }) => subjectPrefix);
-  const mapped = userOf(settings, finished.claims, prefixes);
+  const mapped = userOf(settings, finished.claims, prefixes, context.clock());
   if (!mapped.ok) {
     report(context, settings, `${mapped.reason}:${mapped.path}`);
-    return pages.problem("refused");
+    return mapped.reason === "over" ? pages.problem("expired", again) : pages.problem("refused");
   }
   return signedIn(context, request, found, mapped.user);
 }

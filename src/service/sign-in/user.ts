@@ -11,28 +11,41 @@ export type User = {
   readonly methods: readonly string[];
   readonly contextClass: string;
   readonly upstream: { readonly issuer: string; readonly subject: string; readonly sessionId?: string };
+  /** When sessions of this login end at the latest, in ms since the epoch; undefined if the provider does not limit them. */
+  readonly endsAtMs: number | undefined;
 };
 
-/** `requirement` is the path of the claim that the provider's settings require. */
-type UserRefused = { readonly ok: false; readonly reason: "requirement" | "subject"; readonly path: string };
+/** `requirement`: the user lacks what the provider's settings require. `over`: the provider has ended the login already. */
+type UserRefused = {
+  readonly ok: false;
+  readonly reason: "requirement" | "subject" | "over";
+  /** The path of the claim. */
+  readonly path: string;
+};
 
 const MAX_SUBJECT_BYTES = 255;
 const MAX_METHODS = 16;
 const MAX_TEXT = 255;
 
-/** @param prefixes of the subjects of all providers: no user of one may get a subject of another */
+/**
+ * @param prefixes of the subjects of all providers: no user of one may get a subject of another
+ * @param nowMs the wall clock, in ms since the epoch
+ */
 export function userOf(
   { issuer, claims, require, subjectPrefix }: ProviderSettings,
   given: ProviderClaims,
   prefixes: readonly string[],
+  nowMs: number,
 ): { readonly ok: true; readonly user: User } | UserRefused {
   const path = unsatisfied(require, given);
   if (path !== undefined) return { ok: false, reason: "requirement", path };
   const subject = subjectPrefix + given.sub;
   const isOthers = prefixes.some((one) => one.length > subjectPrefix.length && subject.startsWith(one));
-  if (isOthers || Buffer.byteLength(subject) > MAX_SUBJECT_BYTES || /\p{Cc}/u.test(subject)) {
+  if (given.sub === "" || isOthers || Buffer.byteLength(subject) > MAX_SUBJECT_BYTES || /\p{Cc}/u.test(subject)) {
     return { ok: false, reason: "subject", path: "sub" };
   }
+  const endsAtMs = endOf(given);
+  if (endsAtMs !== undefined && endsAtMs <= nowMs) return { ok: false, reason: "over", path: SESSION_EXPIRY };
   const taken = Object.entries(claims).map(([name, path]) => [name, valueAt(given, path)] as const);
   const { auth_time: time, amr, acr, sid } = given;
   return {
@@ -40,12 +53,25 @@ export function userOf(
     user: {
       subject,
       claims: Object.fromEntries(taken.filter(([, value]) => value !== undefined && value !== null)),
-      authTimeSeconds: typeof time === "number" && Number.isSafeInteger(time) && time > 0 ? time : undefined,
+      // Nobody has authenticated in the future: the provider's clock is ahead.
+      authTimeSeconds: isTime(time) ? Math.min(time, Math.floor(nowMs / 1000)) : undefined,
       methods: Array.isArray(amr) ? amr.filter(isShort).slice(0, MAX_METHODS) : [],
       contextClass: isShort(acr) ? acr : "",
       upstream: { issuer, subject: given.sub, ...(isShort(sid) && { sessionId: sid }) },
+      endsAtMs,
     },
   };
+}
+
+const isTime = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
+
+/** The claim by which a provider says when sessions of a login end (OpenID Connect Enterprise Extensions 1.0). */
+const SESSION_EXPIRY = "session_expiry";
+
+/** Returns when sessions of a login end, in ms since the epoch; undefined if the provider does not say it; 0 if that cannot be read. */
+export function endOf({ [SESSION_EXPIRY]: end }: ProviderClaims): number | undefined {
+  if (end === undefined || end === null) return undefined;
+  return typeof end === "number" && Number.isFinite(end) ? Math.floor(end * 1000) : 0;
 }
 
 /** Returns the path of a claim that does not have any of the required values; undefined if the claims satisfy all requirements. */

@@ -16,11 +16,13 @@ const FILE = join(scratch(), "console.json");
 const OWN = { "x-session-console": "1" };
 const SUPPORT = { require: { groups: "support" }, scopes: ["sessions:read", "sessions:revoke"] };
 const LEAD = { require: { groups: ["lead"], email_verified: true }, scopes: ["metrics"] };
-const USERS: Readonly<Record<string, { readonly groups: readonly string[]; readonly verified?: boolean }>> = {
+type User = { readonly groups: readonly string[]; readonly verified?: boolean; readonly session_expiry?: number };
+const USERS: Readonly<Record<string, User>> = {
   alice: { groups: ["support", "lead"] },
   bob: { groups: ["support"] },
   carol: { groups: ["sales"] },
   dave: { groups: ["support", "lead"], verified: false },
+  erin: { groups: ["support"], session_expiry: 1_700_000_000 },
 };
 
 let provider: Awaited<ReturnType<typeof startProvider>>;
@@ -39,10 +41,10 @@ beforeAll(async () => {
   const port = await freePort();
   origin = `http://127.0.0.1:${port}`;
   provider = await startProvider({
-    claims: { openid: ["sub"], groups: ["groups", "email", "email_verified"] },
+    claims: { openid: ["sub", "session_expiry"], groups: ["groups", "email", "email_verified"] },
     findAccount: (_, id) => {
-      const { groups = [], verified = true } = USERS[id] ?? {};
-      const claims = { sub: id, groups, email: `${id}@example.com`, email_verified: verified };
+      const { groups = [], verified = true, ...more } = USERS[id] ?? {};
+      const claims = { sub: id, groups, email: `${id}@example.com`, email_verified: verified, ...more };
       return { accountId: id, claims: () => claims };
     },
     conformIdTokenClaims: false,
@@ -166,6 +168,13 @@ test("an operator without a grant is refused clearly, and by name in the log", a
   expect(end.text).toContain("You have no access");
   expect(browser.jar.has("session_console")).toBe(false);
   expect(service.stderr()).toMatch(/"event":"sign_in_failed".*"reason":"grants","by":"staff:carol@example.com"/);
+});
+
+test("an operator whose session the provider has ended already is not signed in", async () => {
+  const { end, browser } = await signIn("erin");
+  expect(end.status).toBe(400);
+  expect(end.text).toContain("This sign-in is over");
+  expect(browser.jar.has("session_console")).toBe(false);
 });
 
 test("a grant that is taken away counts at once, and another one needs another sign-in", async () => {

@@ -18,6 +18,8 @@ let file: string;
 /** The port of a service that a test starts. */
 let third: number;
 const SECRET = "a secret of the client, which is long";
+/** When the provider's sessions of some users end, in seconds since the epoch. */
+const ends = new Map<string, number>();
 
 function clientOf(origins: readonly string[], names: readonly string[]) {
   return {
@@ -33,10 +35,15 @@ function clientOf(origins: readonly string[], names: readonly string[]) {
 beforeAll(async () => {
   const [port, second] = [await freePort(), await freePort()];
   const origins = [port, second].map((one) => `http://127.0.0.1:${one}`);
-  const claims = { openid: ["sub"], email: ["email", "email_verified"] };
+  const claims = { openid: ["sub", "session_expiry"], email: ["email", "email_verified"] };
   const findAccount = (_: unknown, id: string) => ({
     accountId: id,
-    claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: id !== "mallory" }),
+    claims: () => ({
+      sub: id,
+      email: `${id}@example.com`,
+      email_verified: id !== "mallory",
+      ...(ends.has(id) && { session_expiry: ends.get(id) }),
+    }),
   });
   const features = { backchannelLogout: { enabled: true } };
   const settings = { claims, findAccount, features, conformIdTokenClaims: false, acrValues: ["gold"] };
@@ -131,6 +138,37 @@ describe("one provider", () => {
     await browser.signIn(loginAt(service, "&prompt=login&max_age=0"), "dora");
     expect(await claimsOf(browser, service)).toMatchObject({ sub: "dora" });
     expect(await sessionsOf(service, "carl")).toEqual([]);
+  });
+
+  test("a session ends when the provider's does, also after a step-up", async () => {
+    const browser = openBrowser();
+    const soon = Math.floor(Date.now() / 1000) + 3_600;
+    ends.set("ella", soon);
+    await browser.signIn(loginAt(service), "ella");
+    const before = await claimsOf(browser, service);
+    /** The session ends at this time, but for as long as its creation took. */
+    const expectEnd = async (seconds: number) => {
+      const [session, ...others] = await sessionsOf(service, "ella");
+      expect(others).toEqual([]);
+      expect(Math.abs(Number(session?.absoluteExpireTime?.seconds) - seconds)).toBeLessThan(60);
+    };
+    await expectEnd(soon);
+    await browser.signIn(loginAt(service, "&prompt=login&max_age=0"), "ella");
+    expect((await claimsOf(browser, service)).sid).toBe(before.sid);
+    // The provider's session is shorter now than the session of the browser can be.
+    ends.set("ella", soon - 1_800);
+    await browser.signIn(loginAt(service, "&prompt=login&max_age=0"), "ella");
+    expect((await claimsOf(browser, service)).sid).not.toBe(before.sid);
+    await expectEnd(soon - 1_800);
+  });
+
+  test("a login whose session the provider has ended already is over", async () => {
+    const browser = openBrowser();
+    ends.set("emil", Math.floor(Date.now() / 1000) - 1);
+    const end = await browser.signIn(loginAt(service), "emil");
+    expect(end).toMatchObject({ status: 400 });
+    expect(end.text).toContain("This sign-in is over");
+    expect(await sessionsOf(service, "emil")).toEqual([]);
   });
 
   test("a provider that does not satisfy acr_values leads to a page, not to another login", async () => {

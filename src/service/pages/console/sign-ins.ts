@@ -20,7 +20,13 @@ export type Credential =
   | { readonly kind: "operator"; readonly operator: Operator };
 
 type Found = { readonly credential: Credential; readonly expiresAt: number };
-type SignIn = Found & { readonly owner: string; idleExpiresAt: number; readonly beganMs: number; usedMs: number };
+type SignIn = Found & {
+  readonly owner: string;
+  readonly lifeMs: number;
+  readonly beganMs: number;
+  idleExpiresAt: number;
+  usedMs: number;
+};
 
 /** An operation on the records of sign-ins. The key of a record is the digest of the sign-in's cookie. */
 export type RecordsCall =
@@ -42,8 +48,8 @@ export function createSignInRecords(
 ): (call: RecordsCall) => Found | undefined {
   /** The sign-ins, the oldest first. */
   const signIns = new Map<string, SignIn>();
-  const hasEnded = ({ idleExpiresAt, beganMs, usedMs }: SignIn) =>
-    clock() >= idleExpiresAt || monotonic() - usedMs >= IDLE_MS || monotonic() - beganMs >= LIFE_MS;
+  const hasEnded = ({ idleExpiresAt, lifeMs, beganMs, usedMs }: SignIn) =>
+    clock() >= idleExpiresAt || monotonic() - usedMs >= IDLE_MS || monotonic() - beganMs >= lifeMs;
   const add = (key: string, credential: Credential) => {
     const owner = ownerOf(credential);
     const now = clock();
@@ -51,7 +57,9 @@ export function createSignInRecords(
     const [oldest, ...others] = [...signIns.keys()].filter((other) => signIns.get(other)?.owner === owner);
     if (oldest !== undefined && others.length + 1 >= MAX_SIGN_INS) signIns.delete(oldest);
     const beganMs = monotonic();
-    const times = { expiresAt: now + LIFE_MS, idleExpiresAt: now + IDLE_MS, beganMs, usedMs: beganMs };
+    const lifeMs = Math.min(LIFE_MS, endOf(credential) - now);
+    const idleExpiresAt = now + Math.min(IDLE_MS, lifeMs);
+    const times = { expiresAt: now + lifeMs, idleExpiresAt, lifeMs, beganMs, usedMs: beganMs };
     signIns.set(key, { credential, owner, ...times });
   };
   const find = (key: string): Found | undefined => {
@@ -77,6 +85,10 @@ const ownerOf = (credential: Credential): string =>
   credential.kind === "token"
     ? `token ${credential.token}`
     : `operator ${JSON.stringify([credential.operator.issuer, credential.operator.subject])}`;
+
+/** Returns when the provider of an operator ends a sign-in, in ms since the epoch. */
+const endOf = (credential: Credential): number =>
+  (credential.kind === "operator" ? credential.operator.endsAtMs : undefined) ?? Number.POSITIVE_INFINITY;
 
 type SignedIn = Found & { readonly admin: Admin };
 

@@ -11,7 +11,7 @@ function setUp() {
   const tokens = new Set(["token", "other token"]);
   const admin = { name: "admin", scopes: new Set(SCOPES) };
   const signIns = createSignIns({
-    adminOf: (credential) => (credential.kind === "token" && tokens.has(credential.token) ? admin : undefined),
+    adminOf: (credential) => (credential.kind === "operator" || tokens.has(credential.token) ? admin : undefined),
     records: createSignInRecords(
       () => now - setBackMs,
       () => now,
@@ -31,6 +31,22 @@ test("a sign-in ends after 30 minutes without use, and after 8 hours in any case
   }
   expect(await signIns.find(used)).toBeUndefined();
   expect(await signIns.find(unused)).toBeUndefined();
+});
+
+test.each([
+  ["an hour", 60, 60],
+  ["a quarter of an hour", 15, 15],
+  ["a day", 24 * 60, 8 * 60],
+])("an operator whose login at the provider ends in %s", async (_, minutes, expected) => {
+  const { signIns, wait } = setUp();
+  const operator = { issuer: "https://login.example.com", subject: "a", name: "staff:a", satisfied: ["x"] };
+  const cookie = await signIns.add({ kind: "operator", operator: { ...operator, endsAtMs: minutes * MINUTE } });
+  let passed = 0;
+  while ((await signIns.find(cookie ?? "")) !== undefined) {
+    wait(5 * MINUTE);
+    passed += 5;
+  }
+  expect(passed).toBe(expected);
 });
 
 test("a clock that is set back makes no sign-in longer", async () => {
