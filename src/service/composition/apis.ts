@@ -217,10 +217,6 @@ function sessionsForVisitors(
     const requester = { address, adminName: "docs" };
     const created = await create({ ...sessions, maxSessionsPerSubject }, wanted, requester, { limit });
     if (!created.ok) return undefined;
-    const { accessToken, refreshToken, maxAge, session } = created;
-    return {
-      accessToken: accessToken.token,
-      cookies: [...sessions.cookie.set(refreshToken, maxAge, session.sid, accessToken)],
-    };
+    return { accessToken: created.accessToken.token, cookies: [...sessions.cookie.set(created)] };
   };
 }

@@ -152,9 +152,7 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
       if (!created.ok) {
         return { ok: false, problem: created.reason === "rate_limited" ? "too_many" : "too_many_sessions" };
       }
-      const { refreshToken, maxAge, session, accessToken } = created;
-      const cookies = cookie.set(refreshToken, maxAge, session.sid, accessToken);
-      return { ok: true, cookies: [...cookiesElsewhere(deps, sentBy(request)), ...cookies] };
+      return { ok: true, cookies: [...cookiesElsewhere(deps, sentBy(request)), ...cookie.set(created)] };
     },
 
     async elevate(text, user, request) {

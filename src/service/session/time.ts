@@ -39,6 +39,11 @@ export function latest<Time extends StoreMs | WallMs>(one: Time, other: Time): T
   return one > other ? one : other;
 }
 
+/** Returns the whole seconds until a time; 0 if it is over. */
+export function secondsLeft(until: StoreMs, now: StoreMs): number {
+  return Math.max(0, Math.floor((until - now) / 1000));
+}
+
 /**
  * Returns whole seconds by the wall clock, as the times of tokens are (RFC 7519 section 2, NumericDate).
  * @param shiftMs by how much the wall clock is ahead of the time, which is the store's

@@ -2,7 +2,6 @@
 import { expect, test } from "vitest";
 import { introspectToken } from "../../../src/service/api/admin/introspect-token.ts";
 import { ERRORS } from "../../../src/service/session/errors.ts";
-import { secondsLeft } from "../../../src/service/session/rotation/refresh.ts";
 import { firstState } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import { createRefreshTokens } from "../../../src/service/tokens/refresh-token.ts";
@@ -26,16 +25,6 @@ test("public messages say the same whatever the cause", () => {
     E500_INTERNAL: "internal error",
     E503_UNAVAILABLE: "temporarily unavailable, try again",
   });
-});
-
-test.each([
-  [2000, 0, 2],
-  [1999, 0, 1],
-  [999, 0, 0],
-  [1000, 1000, 0],
-  [0, 5000, 0],
-])("from %d on, at %d, there are %d whole seconds", (expiry, now, seconds) => {
-  expect(secondsLeft(storeMs(expiry), storeMs(now))).toBe(seconds);
 });
 
 test("a refresh token is introspected with its own time and its session's end, in whole seconds of the wall clock", async () => {

@@ -5,7 +5,15 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { earliest, later, latest, storeMs, toStoreTime, toWallClock } from "../../../src/service/session/time.ts";
+import {
+  earliest,
+  later,
+  latest,
+  secondsLeft,
+  storeMs,
+  toStoreTime,
+  toWallClock,
+} from "../../../src/service/session/time.ts";
 
 const SRC = join(import.meta.dirname, "../../../src/service");
 const SHIFT_MS = 3_600_000;
@@ -17,6 +25,16 @@ test("times are compared and moved, and conversions are each other's reverse", (
   expect(latest(store, storeMs(900))).toBe(1_000);
   expect(toWallClock(store, SHIFT_MS)).toBe(3_601_000);
   expect(toStoreTime(toWallClock(store, SHIFT_MS), SHIFT_MS)).toBe(store);
+});
+
+test.each([
+  [2_000, 2],
+  [1_999, 1],
+  [999, 0],
+  [0, 0],
+  [-1, 0],
+])("%i ms before a time, %i whole seconds are left", (leftMs, seconds) => {
+  expect(secondsLeft(storeMs(1_000 + leftMs), store)).toBe(seconds);
 });
 
 const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })

@@ -40,12 +40,10 @@ const ACTOR_REFUSALS = {
   full: "too many sessions end with this one",
 } as const;
 
-function response(
-  { cookie, device, store }: SessionAdminServiceDeps,
-  { session, accessToken, refreshToken, maxAge }: Created,
-) {
+function response({ cookie, device, store }: SessionAdminServiceDeps, created: Created) {
+  const { session, accessToken, refreshToken } = created;
   const isToken = session.transport === "token";
-  const setCookies = isToken ? [] : cookie.set(refreshToken, maxAge, session.sid, accessToken);
+  const setCookies = isToken ? [] : cookie.set(created);
   const offersDevice = device.offers && !isToken && session.device === undefined;
   const challenge = offersDevice ? device.challenges.issue(session.sid, device.now(session.sid)) : undefined;
   return {

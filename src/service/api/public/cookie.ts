@@ -2,6 +2,7 @@
 
 import { cookieValues } from "../../../platform/net/cookie-values.ts";
 import { type CookieScope, type CookieSettings, cookiePath, plainName } from "../../config/cookie.ts";
+import type { IssuedTokens } from "../../session/issued.ts";
 import type { AccessToken } from "../../session/ports.ts";
 import type { PresentedCookie } from "../../session/rotation/presented-cookie.ts";
 import { cookieAttributes, expireIn, expiry, scopesOfHost } from "./cookie-scopes.ts";
@@ -9,8 +10,8 @@ import { cookieAttributes, expireIn, expiry, scopesOfHost } from "./cookie-scope
 export type RefreshCookie = {
   /** Returns the refresh tokens of a `Cookie` header. */
   read(header: string | null): PresentedCookie;
-  /** Returns the `Set-Cookie` values, the refresh token's first. @param maxAge in seconds; without it the cookies end with the browser */
-  set(token: string, maxAge: number | undefined, sid: string, access: AccessToken): readonly [string, ...string[]];
+  /** Returns the `Set-Cookie` values, the refresh token's first. */
+  set(issued: IssuedTokens): readonly [string, ...string[]];
   readonly setsAccess: boolean;
   /** Returns the size of the access cookie with its name, its value and its attributes, in bytes. */
   accessBytes(access: AccessToken): number;
@@ -43,7 +44,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   const aged = (maxAge: number | undefined) => (maxAge === undefined ? "" : `; Max-Age=${maxAge}`);
   const accessCookie = (token: string, maxAge: number | undefined) =>
     accessName === undefined ? [] : [`${accessName}=${token}; ${attributesAtRoot}${aged(maxAge)}`];
-  const secondsLeft = ({ expiresAt }: AccessToken) => Math.max(0, Math.floor((expiresAt - clock()) / 1000));
+  const lifeOf = ({ expiresAt }: AccessToken) => Math.max(0, Math.floor((expiresAt - clock()) / 1000));
   const companions = (
     hint: string,
     hintMaxAge: number | undefined,
@@ -75,15 +76,14 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
       if (values.length === 1) return values[0];
       return distinct(values) ?? (migrating() ? distinct(cookieValues(header, plain.name)) : undefined);
     },
-    set(token, maxAge, sid, access) {
-      const age = maxAge === undefined ? "" : `; Max-Age=${maxAge}`;
-      const value = `${name}=${token}; ${attributes}${age}`;
+    set({ sid, accessToken, refreshToken, secondsLeft, isPersistent }) {
+      const value = `${name}=${refreshToken}; ${attributes}${isPersistent ? `; Max-Age=${secondsLeft}` : ""}`;
       if (!hasMore) return [value];
-      const accessMaxAge = maxAge === undefined ? undefined : secondsLeft(access);
-      return [value, ...companions(sid, maxAge, access.token, accessMaxAge), ...previous()];
+      const [maxAge, accessMaxAge] = isPersistent ? [secondsLeft, lifeOf(accessToken)] : [];
+      return [value, ...companions(sid, maxAge, accessToken.token, accessMaxAge), ...previous()];
     },
     setsAccess: accessName !== undefined,
-    accessBytes: (access) => accessCookie(access.token, secondsLeft(access)).join("").length,
+    accessBytes: (access) => accessCookie(access.token, lifeOf(access)).join("").length,
     clear() {
       const cleared = [expiry(settings)];
       // The cookie with the unprefixed name was set with other attributes than a prefix requires, and is removed with those attributes.

@@ -5,7 +5,7 @@ import type { DeviceTools, PresentedDevice } from "../../session/devices/present
 import { ServiceError } from "../../session/errors.ts";
 import type { SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
-import { secondsLeft } from "../../session/rotation/refresh.ts";
+import { secondsLeft } from "../../session/time.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { requestContextOf } from "../request-context.ts";
 import { credentialOf } from "./credentials.ts";

@@ -151,8 +151,8 @@ async function ask(deps: MigrationDeps, old: OldCookies, context: HandlerContext
 }
 
 function respond(deps: MigrationDeps, migrated: Migrated, context: HandlerContext) {
-  const { session, accessToken, refreshToken, maxAge } = migrated;
-  setCookies(context, deps.cookie.set(refreshToken, maxAge, session.sid, accessToken));
+  const { session, accessToken } = migrated;
+  setCookies(context, deps.cookie.set(migrated));
   const offer = registrationOffer(deps.device, session, session.createdAt);
   if (offer !== undefined) offerRegistration(context, offer);
   return { data: { accessToken: accessToken.token } };

@@ -43,9 +43,8 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const presented = isPlain ? undefined : presentedDevice(deps, context, tokens[0].sid);
       const result = await refresh(deps, tokens, requestContextOf(context), presented);
       const refreshed = result.ok ? result : refuseRefresh(deps, result, context);
-      const { refreshToken, maxAge, sid, accessToken, offer } = refreshed;
-      const lines = cookie.set(refreshToken, maxAge, sid, accessToken);
-      for (const line of lines) context.responseHeader.append("set-cookie", line);
+      const { accessToken, offer } = refreshed;
+      for (const line of cookie.set(refreshed)) context.responseHeader.append("set-cookie", line);
       if (hasSeveral) expireElsewhere(deps, context);
       if (offer !== undefined) offerRegistration(context, offer);
       return { data: { accessToken: accessToken.token } };

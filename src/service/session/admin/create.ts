@@ -3,10 +3,10 @@ import { type Audit, namesOf, type Requester } from "../audit.ts";
 import { endIfOver, isOver } from "../endings/upstream.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
+import type { IssuedTokens } from "../issued.ts";
 import type { NewSession, Session, SessionId } from "../model.ts";
-import type { AccessToken, AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
-import { maxAgeOf } from "../rotation/refresh.ts";
-import type { StoreMs } from "../time.ts";
+import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
+import { type StoreMs, secondsLeft } from "../time.ts";
 import type { SessionLimit } from "./limit.ts";
 
 export type CreateLimit = {
@@ -27,14 +27,7 @@ type Deps = CreateLimit &
     readonly maxSessionsPerSubject: number;
   };
 
-export type Created = {
-  readonly ok: true;
-  readonly session: Session;
-  readonly accessToken: AccessToken;
-  readonly refreshToken: string;
-  /** For how long a browser keeps the session's cookies, in seconds; undefined if they end with the browser. */
-  readonly maxAge: number | undefined;
-};
+export type Created = IssuedTokens & { readonly ok: true; readonly session: Session };
 
 /** A limit does not allow the session. Nothing was created, and nothing has ended. */
 export type SessionRefused = {
@@ -93,10 +86,12 @@ export function withFirstTokens(makers: TokenMakers, session: Session, nonce: st
   const { sid, createdAt: issuedAt } = session;
   return {
     ok: true,
+    sid,
     session,
     accessToken: makers.accessTokens.issue(session, now),
     refreshToken: makers.refreshTokens.mint({ sid, generation: 1, nonce, issuedAt }),
-    maxAge: maxAgeOf(session, now),
+    secondsLeft: secondsLeft(session.idleExpiresAt, now),
+    isPersistent: session.persistent !== false,
   };
 }
 

@@ -13,9 +13,9 @@ import {
 } from "../devices/presented.ts";
 import type { Limited, Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
+import type { IssuedTokens } from "../issued.ts";
 import type { LastSeen, Session, SessionId } from "../model.ts";
 import type {
-  AccessToken,
   AccessTokens,
   PeekableRateLimit,
   Random,
@@ -25,7 +25,7 @@ import type {
   RotateOutcome,
   SessionStore,
 } from "../ports.ts";
-import { type StoreMs, storeMs } from "../time.ts";
+import { secondsLeft, storeMs } from "../time.ts";
 import { newestFirst, type PresentedTokens } from "./presented-cookie.ts";
 import { type InvalidTarget, judgeTokenRequest, type TokenRequest, tokenPresentation } from "./token-request.ts";
 
@@ -41,17 +41,10 @@ type Deps = {
   readonly lastSeen?: ((requester: Requester) => LastSeen) | undefined;
 };
 
-type Refreshed = {
+type Refreshed = IssuedTokens & {
   readonly ok: true;
-  readonly sid: SessionId;
-  readonly accessToken: AccessToken;
-  readonly refreshToken: string;
   /** Whether the access token is usable only with a proof of the session's key (DPoP). */
   readonly isKeyBound: boolean;
-  /** The seconds until the refresh token expires. */
-  readonly secondsLeft: number;
-  /** For how long a browser keeps the session's cookies, in seconds; undefined if they end with the browser. */
-  readonly maxAge: number | undefined;
   /** A challenge for the registration of a device key, if the session may have one. */
   readonly offer: string | undefined;
 };
@@ -70,8 +63,6 @@ type KeyRequired = Refused & {
 type RenewalDue =
   | { readonly ok: false; readonly reason: "device_renewal_skipped" }
   | { readonly ok: false; readonly reason: "device_cookie_stale" };
-const RENEWAL_SKIPPED: RenewalDue = { ok: false, reason: "device_renewal_skipped" };
-const COOKIE_STALE: RenewalDue = { ok: false, reason: "device_cookie_stale" };
 
 /**
  * A session that lacks its required key may register one at any time. So the offer to it is made as if the time were LATEST, when every
@@ -96,58 +87,60 @@ export async function refresh(
   presented?: PresentedDevice,
   tokenRequest?: TokenRequest,
 ): Promise<Refreshed | Refused | KeyRequired | RenewalDue | InvalidTarget | Limited> {
+  const { store, device, refreshLimit, audit } = deps;
   // Nearly every request presents one token. Waiting for nothing would cost it half a microsecond.
-  const ordered = tokens.length > 1 ? await newestFirst(deps.store, tokens) : { ok: true as const, tokens };
+  const ordered = tokens.length > 1 ? await newestFirst(store, tokens) : { ok: true as const, tokens };
   if (!ordered.ok) return ordered;
   const [token, ...others] = ordered.tokens;
 
-  // The limit is checked after the MAC, so that only the session's own client can use the limit up. It is checked before the rotation.
-  const { device } = deps;
   const { lifeMs } = device;
   let presentation: DevicePresentation = { lifeMs, cookie: undefined, skipped: false };
   if (tokenRequest !== undefined) presentation = tokenPresentation(lifeMs, tokenRequest);
   else if (presented !== undefined) presentation = devicePresentation(device, presented, token.sid);
+
+  // The limit is checked after the MAC, so that only the session's own client can use the limit up. It is checked before the rotation.
   const provesNothing = presentation.cookie === undefined && presentation.proof === undefined;
   const limitKey = provesNothing ? token.sid : refreshLimitKey(device, presentation, token.sid);
-  const retryAfterMs = deps.refreshLimit.take(limitKey);
+  const retryAfterMs = refreshLimit.take(limitKey);
   if (retryAfterMs !== undefined)
-    return overLimit(deps.audit, { limit: "refresh", sid: token.sid }, retryAfterMs, requester);
+    return overLimit(audit, { limit: "refresh", sid: token.sid }, retryAfterMs, requester);
+
   let rotated: RotateOutcome;
   try {
-    const lastSeen = deps.lastSeen?.(requester);
-    rotated = await deps.store.rotate(token.sid, token, deps.random.nonce(), presentation, lastSeen);
+    rotated = await store.rotate(token.sid, token, deps.random.nonce(), presentation, deps.lastSeen?.(requester));
   } catch (error) {
     // An attempt to which the store did not reply does not count. Otherwise tabs that retry during an outage would be refused after it.
-    deps.refreshLimit.giveBack(limitKey);
+    refreshLimit.giveBack(limitKey);
     throw error;
   }
   if (!rotated.ok) return refuse(deps, token.sid, rotated, presentation, requester);
+
   const { outcome, session, child, now } = rotated;
   if (presentation.proof !== undefined) noteSessionKey(device, session);
-  const { sid, subject, actor } = session;
-  if (rotated.device === "first_use" && session.device !== undefined) {
-    const { algorithm } = session.device.key;
-    deps.audit(
-      { event: "device_bound", ...namesOf(session), algorithm, thumbprint: thumbprintOf(session.device) },
-      requester,
-    );
-  }
+  if (rotated.device === "first_use") recordBinding(audit, session, requester);
   const judged = tokenRequest && judgeTokenRequest(tokenRequest, session);
   if (judged?.ok === false) return judged;
-  deps.audit({ event: "session_renewed", sid, subject, actor: actor?.subject, outcome }, requester);
+  const { sid, subject, actor } = session;
+  audit({ event: "session_renewed", sid, subject, actor: actor?.subject, outcome }, requester);
   if (others.length > 0) await replace(deps, session, others, requester);
-  const left = secondsLeft(session.idleExpiresAt, now);
+
   return {
     ok: true,
     sid,
     accessToken: deps.accessTokens.issue(judged?.session ?? session, now, rotated.device !== "unproven"),
     refreshToken: deps.refreshTokens.mint({ sid, ...child }),
     isKeyBound: session.device !== undefined && isProofKey(session.device),
-    secondsLeft: left,
-    maxAge: session.persistent === false ? undefined : left,
+    secondsLeft: secondsLeft(session.idleExpiresAt, now),
+    isPersistent: session.persistent !== false,
     // Only one of several parallel requests gets a challenge: a browser makes a key for each, and may sign only six times in nine minutes.
     offer: device.offers && outcome !== "repeat" ? registrationOffer(device, session, now) : undefined,
   };
+}
+
+function recordBinding(audit: Audit, session: Session, requester: Requester): void {
+  if (session.device === undefined) return;
+  const { algorithm } = session.device.key;
+  audit({ event: "device_bound", ...namesOf(session), algorithm, thumbprint: thumbprintOf(session.device) }, requester);
 }
 
 /**
@@ -208,8 +201,8 @@ function refuse(
       const { skipped } = presentation;
       const event = skipped ? "device_renewal_skipped" : "device_proof_missing";
       audit({ event, ...namesOf(rotated.session) }, requester);
-      if (skipped) return RENEWAL_SKIPPED;
-      if (wasFresh(presentation)) return COOKIE_STALE;
+      if (skipped) return { ok: false, reason: "device_renewal_skipped" };
+      if (wasFresh(presentation)) return { ok: false, reason: "device_cookie_stale" };
       return { ok: false, reason: "device_proof_missing", sid };
     }
     case "proof_missing":
@@ -230,13 +223,4 @@ function refuse(
     default:
       return { ok: false, reason: rotated.reason, sid };
   }
-}
-
-/** Returns for how long a browser keeps the session's cookies, in seconds; undefined if they end with the browser. */
-export function maxAgeOf({ idleExpiresAt, persistent }: Session, now: StoreMs): number | undefined {
-  return persistent === false ? undefined : secondsLeft(idleExpiresAt, now);
-}
-
-export function secondsLeft(expiry: StoreMs, now: StoreMs): number {
-  return Math.max(0, Math.floor((expiry - now) / 1000));
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { refreshCookie } from "../../../../src/service/api/public/cookie.ts";
 import type { CookieSettings } from "../../../../src/service/config/cookie.ts";
+import type { SessionId } from "../../../../src/service/session/model.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
 
 const settings: CookieSettings = {
@@ -17,6 +18,9 @@ const settings: CookieSettings = {
 };
 const NOW = Date.parse("2027-01-31");
 const ACCESS = { token: "A", expiresAt: wallMs(NOW + 299_900) };
+const issued = (secondsLeft: number, accessToken = ACCESS) => {
+  return { sid: "S" as SessionId, accessToken, refreshToken: "T", secondsLeft, isPersistent: true };
+};
 const cookieOf = (changes: Partial<CookieSettings> = {}) => refreshCookie({ ...settings, ...changes }, () => NOW);
 
 describe("reading", () => {
@@ -80,28 +84,26 @@ describe("reading", () => {
 
 describe("writing", () => {
   test("has the attributes of the contract", () => {
-    expect(cookieOf().set("T", 60, "S", ACCESS)).toEqual([
+    expect(cookieOf().set(issued(60))).toEqual([
       "refresh_token=T; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=60",
     ]);
     expect(cookieOf().clear()).toEqual(["refresh_token=; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax; Max-Age=0"]);
   });
   test("with every setting", () => {
     const cookie = cookieOf({ name: "rt", domain: "example.com", path: "/", sameSite: "Strict", secure: false });
-    expect(cookie.set("T", 1, "S", ACCESS)).toEqual([
-      "rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1",
-    ]);
+    expect(cookie.set(issued(1))).toEqual(["rt=T; Path=/; Domain=example.com; HttpOnly; SameSite=Strict; Max-Age=1"]);
   });
   test("partitioned by the top-level site, when it is set and when it is cleared", () => {
     const companions = { hintName: "signed_in", accessName: "access_token" };
     const cookie = cookieOf({ ...companions, sameSite: "None", partitioned: true });
-    for (const each of [...cookie.set("T", 60, "S", ACCESS), ...cookie.clear()]) {
+    for (const each of [...cookie.set(issued(60)), ...cookie.clear()]) {
       expect(each).toContain("; Secure; SameSite=None; Partitioned; Max-Age=");
     }
   });
   test("without a time all three end with the browser, and former scopes are expired as ever", () => {
     const companions = { hintName: "signed_in", accessName: "access_token" };
     const cookie = cookieOf({ ...companions, previousScopes: [{ domain: undefined, path: "/old" }] });
-    const [refresh, hint, access, ...former] = cookie.set("T", undefined, "S", ACCESS);
+    const [refresh, hint, access, ...former] = cookie.set({ ...issued(60), isPersistent: false });
     expect(refresh).toBe("refresh_token=T; Path=/v1/auth; HttpOnly; Secure; SameSite=Lax");
     expect(hint).toBe("signed_in=S; Path=/; Secure; SameSite=Lax");
     expect(access).toBe("access_token=A; Path=/; HttpOnly; Secure; SameSite=Lax");
@@ -109,13 +111,11 @@ describe("writing", () => {
     expect(former.every((line) => line.endsWith("; Max-Age=0"))).toBe(true);
   });
   test.each([undefined, "/"])("__Host- implies the root path, with the configured path %s", (path) => {
-    expect(cookieOf({ name: "__Host-rt", path }).set("T", 1, "S", ACCESS)[0]).toContain("; Path=/;");
+    expect(cookieOf({ name: "__Host-rt", path }).set(issued(1))[0]).toContain("; Path=/;");
   });
   test("the hint is set and cleared beside it, for scripts of every page", () => {
     const cookie = cookieOf({ hintName: "signed_in", domain: "example.com" });
-    expect(cookie.set("T", 60, "S", ACCESS)[1]).toBe(
-      "signed_in=S; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=60",
-    );
+    expect(cookie.set(issued(60))[1]).toBe("signed_in=S; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=60");
     expect(cookie.clear()[1]).toBe("signed_in=; Path=/; Domain=example.com; Secure; SameSite=Lax; Max-Age=0");
   });
 });
@@ -125,8 +125,8 @@ describe("the access token for servers that render", () => {
   const attributes = "Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax";
 
   test("is set beside the refresh token for its own life, on every path, and not for scripts", () => {
-    expect(cookie.set("T", 86_400, "S", ACCESS)[2]).toBe(`access_token=A; ${attributes}; Max-Age=299`);
-    expect(cookie.set("T", 86_400, "S", { token: "A", expiresAt: wallMs(NOW - 1) })[2]).toContain("; Max-Age=0");
+    expect(cookie.set(issued(86_400))[2]).toBe(`access_token=A; ${attributes}; Max-Age=299`);
+    expect(cookie.set(issued(86_400, { token: "A", expiresAt: wallMs(NOW - 1) }))[2]).toContain("; Max-Age=0");
   });
 
   test("is cleared with it, and expired in previous scopes", () => {
@@ -135,7 +135,7 @@ describe("the access token for servers that render", () => {
       accessName: "access_token",
       previousScopes: [{ domain: "example.com", path: "/v1/auth" }],
     });
-    expect(moved.set("T", 60, "S", ACCESS)[3]).toBe(`access_token=; ${attributes}; Max-Age=0`);
+    expect(moved.set(issued(60))[3]).toBe(`access_token=; ${attributes}; Max-Age=0`);
   });
 });
 
@@ -146,7 +146,7 @@ describe("other scopes of the same name", () => {
   test("those that the configuration names are expired wherever the cookie is set or cleared", () => {
     const cookie = cookieOf({ previousScopes: [DOMAIN, HOST] });
     const expired = "refresh_token=; Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax; Max-Age=0";
-    expect(cookie.set("T", 60, "S", ACCESS).slice(1)).toEqual([expired]);
+    expect(cookie.set(issued(60)).slice(1)).toEqual([expired]);
     expect(cookie.clear().slice(1)).toEqual([expired]);
   });
 
@@ -156,12 +156,12 @@ describe("other scopes of the same name", () => {
       path: "/",
       previousScopes: [{ ...DOMAIN, domain: ".Example.com" }],
     });
-    expect(cookie.set("T", 60, "S", ACCESS)).toHaveLength(1);
+    expect(cookie.set(issued(60))).toHaveLength(1);
   });
 
   test("the hint goes with them, and so does the plain name during a migration", () => {
     const changes = { name: "__Secure-rt", migrateUntilMs: NOW + 1, hintName: "signed_in", previousScopes: [DOMAIN] };
-    expect(cookieOf(changes).set("T", 60, "S", ACCESS).slice(2)).toEqual([
+    expect(cookieOf(changes).set(issued(60)).slice(2)).toEqual([
       "__Secure-rt=; Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
       "rt=; Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
       "signed_in=; Path=/; Domain=example.com; HttpOnly; Secure; SameSite=Lax; Max-Age=0",
@@ -179,7 +179,7 @@ describe("other scopes of the same name", () => {
         ...both("refresh_token", "Path=/; Domain=example.com"),
         ...both("at", "Path=/; Domain=example.com"),
       ];
-      expect(cookie.set("T", 60, "S", ACCESS).slice(2)).toEqual(expired);
+      expect(cookie.set(issued(60)).slice(2)).toEqual(expired);
       expect(cookie.clear().slice(2)).toEqual(expired);
     });
 
@@ -200,7 +200,7 @@ describe("other scopes of the same name", () => {
   });
 
   test("a __Host- name has no other scope", () => {
-    expect(cookieOf({ name: "__Host-rt", previousScopes: [DOMAIN] }).set("T", 60, "S", ACCESS)).toHaveLength(1);
+    expect(cookieOf({ name: "__Host-rt", previousScopes: [DOMAIN] }).set(issued(60))).toHaveLength(1);
     expect(cookieOf({ name: "__Host-rt" }).expireElsewhere("auth.example.com")).toEqual([]);
   });
 

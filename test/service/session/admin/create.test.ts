@@ -38,7 +38,7 @@ const CREATED = { event: "session_created", sid: SID, subject: "alice", session:
 
 test("a new session has an access token, and the first refresh token with the nonce that the store knows", async () => {
   const { result, events, stepsOf, createLimit } = await run({});
-  expect(result).toMatchObject({ ok: true, session: sessionOf(), maxAge: 60 });
+  expect(result).toMatchObject({ ok: true, session: sessionOf(), secondsLeft: 60, isPersistent: true });
   expect(JSON.parse(result.refreshToken)).toEqual({ sid: SID, generation: 1, nonce: FRESH_NONCE, issuedAt: NOW });
   expect(JSON.parse(result.accessToken.token)).toMatchObject({ sid: SID, now: NOW });
   expect(stepsOf("create")).toEqual([[{ ...WANTED, sid: SID }, FRESH_NONCE, { cap: 20, origin: ORIGIN }]]);
