@@ -1,3 +1,4 @@
+import type { Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { ClientSessions } from "../platform/http2/client-sessions.ts";
 import { type AdminClient, type AdminClientOptions, createClientBy, MAX_RESPONSE_BYTES } from "./admin-api.ts";
@@ -12,6 +13,14 @@ export function createAdminClient(options: AdminClientOptions, closing: Closing)
     const sessionManager = new ClientSessions(baseUrl, PING, options.nodeOptions);
     closing.onClose(() => sessionManager.close());
     const readMaxBytes = MAX_RESPONSE_BYTES;
-    return createConnectTransport({ baseUrl, httpVersion: "2", sessionManager, interceptors, readMaxBytes });
+    // A feed that is given up because it is silent may have lost its connection, without a word of the network.
+    const leaveSilent: Interceptor = (next) => (request) => {
+      if (request.stream) request.signal.addEventListener("abort", () => sessionManager.leaveSilent(), { once: true });
+      return next(request);
+    };
+    return createConnectTransport({
+      ...{ baseUrl, httpVersion: "2", sessionManager, readMaxBytes },
+      interceptors: [...interceptors, leaveSilent],
+    });
   });
 }

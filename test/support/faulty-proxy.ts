@@ -1,6 +1,6 @@
 /**
- * A TCP proxy with the faults of networks: it stops forwarding in both directions, cuts or half-closes connections, and sends bytes of
- * its own.
+ * A TCP proxy with the faults of networks: it stops forwarding in both directions, forgets, cuts or half-closes connections, and sends
+ * bytes of its own.
  */
 import type { Socket } from "node:net";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
@@ -12,6 +12,8 @@ export type FaultyProxy = Pick<TcpProxy, "port" | "stop"> & {
   hold(): void;
   /** Forwards the bytes that were held back, and all later ones. */
   release(): void;
+  /** Forwards nothing more on the connections that are open, and does not close them either. Later connections work. */
+  forget(): void;
   /** Resets all connections. */
   reset(): void;
   /** Half-closes all connections: each client receives the end of the server's data, and can still send. */
@@ -21,7 +23,7 @@ export type FaultyProxy = Pick<TcpProxy, "port" | "stop"> & {
 };
 
 export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
-  let [holding, opened] = [false, 0];
+  let [holding, opened, forgotten] = [false, 0, 0];
   const held: (() => void)[] = [];
   const clients = new Set<Socket>();
   const inOrder = (step: () => void) => {
@@ -29,9 +31,11 @@ export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
     else step();
   };
   const pass = (from: Socket, to: Socket) => {
-    from.on("data", (bytes) => inOrder(() => to.writable && to.write(bytes)));
-    from.on("end", () => inOrder(() => to.end()));
-    from.on("close", () => inOrder(() => to.destroy()));
+    const before = forgotten;
+    const forward = (step: () => void) => inOrder(() => forgotten === before && step());
+    from.on("data", (bytes) => forward(() => to.writable && to.write(bytes)));
+    from.on("end", () => forward(() => to.end()));
+    from.on("close", () => forward(() => to.destroy()));
   };
   const { port, stop } = await startTcpProxy(
     target,
@@ -54,6 +58,9 @@ export async function startFaultyProxy(target: number): Promise<FaultyProxy> {
     release() {
       holding = false;
       for (const step of held.splice(0)) step();
+    },
+    forget() {
+      forgotten++;
     },
     reset() {
       for (const client of clients) client.resetAndDestroy();

@@ -5,11 +5,14 @@ import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { gzipSync } from "node:zlib";
 import { Code, createRouterTransport, type Interceptor } from "@connectrpc/connect";
-import { expect, onTestFinished, test } from "vitest";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { createClientBy } from "../../src/verifier/admin-api.ts";
 import { createAdminClient } from "../../src/verifier/admin-client.ts";
 import { Closing } from "../../src/verifier/closing.ts";
+import { startFaultyProxy } from "../support/faulty-proxy.ts";
+import { inTime } from "../support/until.ts";
 
 const MAX_BYTES = 4_194_304;
 
@@ -38,6 +41,43 @@ async function start(flag: number, bytes: Buffer) {
   const adminUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return createAdminClient({ adminUrl, adminToken: "t" }, closing);
 }
+
+test("after a feed that was given up as silent, no call waits for its connection, which may be dead", async () => {
+  // The sockets and the turns of the event loop are real.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const server = createServer(
+    connectNodeAdapter({
+      routes: ({ service }) =>
+        service(SessionAdminService, {
+          async *watchRevocations(_, { signal }) {
+            yield { cursor: "1", caughtUp: true };
+            await once(signal, "abort");
+          },
+          introspectToken: () => ({ active: true }),
+        }),
+    }),
+  ).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const network = await startFaultyProxy((server.address() as AddressInfo).port);
+  const closing = new Closing();
+  onTestFinished(async () => {
+    closing.close();
+    await network.stop();
+    server.close();
+  });
+  const client = createAdminClient({ adminUrl: `http://127.0.0.1:${network.port}`, adminToken: "t" }, closing);
+  const given = new AbortController();
+  const batches = client?.watchRevocations({}, { signal: given.signal })[Symbol.asyncIterator]();
+  await inTime("a batch", Promise.resolve(batches?.next()));
+  network.forget();
+  await vi.advanceTimersByTimeAsync(3000);
+  given.abort(new Error("the feed is silent"));
+  await expect(batches?.next()).rejects.toThrow("the feed is silent");
+  const introspected = await inTime("a response", Promise.resolve(client?.introspectToken({ token: "any" })));
+  expect(introspected?.active).toBe(true);
+  expect(network.opened()).toBe(2);
+});
 
 test("an admin token that no header can carry is refused without a word of it", async () => {
   const client = createAdminClient({ adminUrl: "http://127.0.0.1:1", adminToken: "a-secret\nb" }, new Closing());

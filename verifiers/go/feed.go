@@ -18,6 +18,8 @@ const (
 	maxBackoff   = 2 * time.Second
 	// readingGrace is the time that this process gets to read batches that arrived while it was stopped.
 	readingGrace = 20 * time.Millisecond
+	// readingLimit is how long a verdict waits for such batches altogether.
+	readingLimit = time.Second
 )
 
 // credentialFaults has the error codes that mean a bad admin token, and their messages. A retry does not fix these errors.
@@ -117,6 +119,8 @@ func (f *feed) follow(ctx context.Context) {
 			f.settings.Report(Event{Name: "feed_lost", Err: err})
 		}
 		isLost = true
+		// If the connection is dead, the idle ones are probably dead as well, and the next stream must not use one of them.
+		f.settings.client.CloseIdleConnections()
 		limit := maxBackoff
 		if attempt < 6 {
 			limit = firstBackoff << attempt

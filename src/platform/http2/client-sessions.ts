@@ -87,6 +87,14 @@ export class ClientSessions {
     for (const connection of this.#connections) if (connection.owns(stream)) connection.noteBytes();
   }
 
+  /**
+   * Opens another connection for later requests if the present one has been silent for `pingIntervalMs`. It is for a caller that has given up
+   * waiting: the connection may be dead, and its PING takes longer.
+   */
+  leaveSilent(): void {
+    if (this.isOpen && this.#current?.isFresh === false) this.#current.leave();
+  }
+
   /** Ends all connections. Their calls fail, and so do all later calls. */
   close(): void {
     this.#closed ??= new ConnectError("the connection was closed by this client", Code.Canceled);
