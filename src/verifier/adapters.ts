@@ -72,7 +72,8 @@ export function accessTokenMiddleware(verifier: Decider, options: AdapterOptions
   return async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
     const caller = await authorize(verifier, credentialOf(request, origin));
     if (!caller.ok) {
-      response.writeHead(caller.status, caller.headers).end(caller.body);
+      // A time limit of the application may have responded while the verdict was awaited. A second head would be an error that nobody catches.
+      if (!response.headersSent) response.writeHead(caller.status, caller.headers).end(caller.body);
       return;
     }
     claimsByRequest.set(request, caller.claims);
@@ -81,19 +82,46 @@ export function accessTokenMiddleware(verifier: Decider, options: AdapterOptions
 }
 
 /** `originalUrl` has the whole URL in frameworks that shorten `url` for their handlers. */
-type HookedRequest = Pick<IncomingMessage, "headers" | "method" | "url"> & { readonly originalUrl?: string };
+type HookedRequest = Pick<IncomingMessage, "headers" | "method" | "url"> & {
+  readonly originalUrl?: string;
+  readonly rawHeaders?: readonly string[];
+  /** Node's request, in Fastify. */
+  readonly raw?: { readonly rawHeaders?: readonly string[] };
+};
 
-function credentialOf({ method = "", url, originalUrl = url, headers }: HookedRequest, origin: string | undefined) {
-  if (origin === undefined) return headers.authorization;
-  const get = (name: string) => headers[name]?.toString() ?? null;
+function credentialOf(request: HookedRequest, origin: string | undefined) {
+  const { method = "", url, originalUrl = url, headers } = request;
+  const authorization = authorizationOf(request);
+  if (origin === undefined) return authorization;
+  const get = (name: string) => (name === "authorization" ? authorization : headers[name]?.toString()) ?? null;
   return { method, url: urlAt(origin, originalUrl), headers: { get } };
 }
 
-/** Returns the URL of a request target (RFC 9112 section 3.2: a path or a URL); otherwise an empty string, for which no proof is valid. */
+/**
+ * Returns the header `Authorization`. Node keeps only the first of several, but a proxy may have read another one. So several are joined
+ * with commas, as other servers join them, and are refused.
+ */
+function authorizationOf({ headers, raw, rawHeaders = raw?.rawHeaders ?? [] }: HookedRequest): string | undefined {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION) count++;
+  }
+  return count > 1 ? Array(count).fill(headers.authorization).join(", ") : headers.authorization;
+}
+
+const AUTHORIZATION = "authorization";
+
+/**
+ * Returns the URL of a request target (RFC 9112 section 3.2: a path or a URL); otherwise an empty string, for which no proof is valid.
+ * Node has decoded each byte of the target as a character of its own, so that those beyond ASCII are escaped byte by byte.
+ */
 function urlAt(origin: string, target = ""): string {
   const path = target.replace(/^https?:\/\/[^/?#]*/i, "");
-  return path.startsWith("/") ? origin + path : "";
+  return path.startsWith("/") ? origin + path.replace(/[\x80-\xff]/g, escapeByte) : "";
 }
+
+const escapeByte = (character: string) => `%${character.charCodeAt(0).toString(16)}`;
 
 /** The methods of a Fastify reply that the hook calls. */
 type Reply = {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, get, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import Fastify from "fastify";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -18,17 +19,17 @@ import { follow } from "../support/verifier/follow.ts";
 import { type Issuer, startIssuer } from "../support/verifier/issuer.ts";
 
 type Result = { status: number; caller: string | undefined; challenge: string | null; retryAfter: string | null };
-type Call = (authorization: string | undefined) => Promise<Result>;
+type Call = (...authorizations: readonly string[]) => Promise<Result>;
 
-async function viaHttp(url: string, authorization: string | undefined): Promise<Result> {
-  const response = await fetch(url, authorization === undefined ? {} : { headers: { authorization } });
-  const body = (await response.json()) as { sub?: string };
-  const { status, headers } = response;
+/** Each authorization is a header of its own, which `fetch` would join. */
+async function viaHttp(url: string, authorization: readonly string[]): Promise<Result> {
+  const headers = ["host", new URL(url).host, ...authorization.flatMap((each) => ["authorization", each])];
+  const [response] = (await once(get(url, { headers }), "response")) as [IncomingMessage];
   return {
-    status,
-    caller: body.sub,
-    challenge: headers.get("www-authenticate"),
-    retryAfter: headers.get("retry-after"),
+    status: response.statusCode ?? 0,
+    caller: ((await json(response)) as { sub?: string }).sub,
+    challenge: response.headers["www-authenticate"] ?? null,
+    retryAfter: response.headers["retry-after"] ?? null,
   };
 }
 
@@ -41,7 +42,7 @@ const SERVICES: Record<string, (verifier: Verifier) => Promise<Call>> = {
     ).listen(0, "127.0.0.1");
     await once(server, "listening");
     onTestFinished(() => void server.close());
-    return (authorization) => viaHttp(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, authorization);
+    return (...authorizations) => viaHttp(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, authorizations);
   },
 
   async fastify(verifier) {
@@ -50,7 +51,7 @@ const SERVICES: Record<string, (verifier: Verifier) => Promise<Call>> = {
     app.get("/", (request) => ({ sub: getCallerClaims(request)?.sub }));
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
     onTestFinished(() => app.close());
-    return (authorization) => viaHttp(url, authorization);
+    return (...authorizations) => viaHttp(url, authorizations);
   },
 
   async connect(verifier) {
@@ -62,9 +63,14 @@ const SERVICES: Record<string, (verifier: Verifier) => Promise<Call>> = {
       { router: { interceptors: [accessTokenInterceptor(verifier)] } },
     );
     const client = createClient(SessionService, transport);
-    return async (authorization) => {
+    return async (...authorizations) => {
       try {
-        const response = await client.refresh({}, authorization === undefined ? {} : { headers: { authorization } });
+        const response = await client.refresh(
+          {},
+          {
+            headers: authorizations.map((each): [string, string] => ["authorization", each]),
+          },
+        );
         return { status: 200, caller: response.data?.accessToken, challenge: null, retryAfter: null };
       } catch (error) {
         const { code, metadata } = ConnectError.from(error);
@@ -75,6 +81,30 @@ const SERVICES: Record<string, (verifier: Verifier) => Promise<Call>> = {
     };
   },
 };
+
+test("the middleware leaves a response alone that began before the verdict", async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const { verifier } = follow(await startIssuer());
+  const guarded = new Promise((resolve, reject) => {
+    server.once("request", (request, response) => {
+      const guard = accessTokenMiddleware({
+        ...verifier,
+        async verify(token) {
+          const verdict = await verifier.verify(token);
+          response.writeHead(503).end("the time is up");
+          return verdict;
+        },
+      });
+      guard(request, response, () => reject(new Error("it was accepted"))).then(resolve, reject);
+    });
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const response = await fetch(url, { headers: { authorization: "Bearer x" } });
+  expect([response.status, await response.text()]).toEqual([503, "the time is up"]);
+  await guarded;
+});
 
 describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) => {
   async function service(): Promise<{ issuer: Issuer; verifier: Verifier; call: Call }> {
@@ -99,7 +129,7 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
     issuer.revoke(sid);
     await until(async () => expect(await verifier.verify(token)).toMatchObject({ reason: "revoked" }));
     const rejected = { status: 401, caller: undefined, challenge: 'Bearer error="invalid_token"', retryAfter: null };
-    expect(await call(undefined)).toEqual({ ...rejected, challenge: "Bearer" });
+    expect(await call()).toEqual({ ...rejected, challenge: "Bearer" });
     for (const authorization of [
       `Bearer ${token}`,
       "Bearer x",
@@ -109,6 +139,19 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
       token,
     ]) {
       expect(await call(authorization)).toEqual(rejected);
+    }
+  });
+
+  test("refuses several tokens, of which a proxy may have read another one", async () => {
+    const { issuer, verifier, call } = await service();
+    await verifier.ready;
+    const authorization = `Bearer ${issuer.issue().token}`;
+    expect((await call(authorization)).status).toBe(200);
+    for (const several of [
+      [authorization, authorization],
+      [authorization, "Bearer x"],
+    ]) {
+      expect((await call(...several)).status).toBe(401);
     }
   });
 

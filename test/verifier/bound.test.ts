@@ -185,6 +185,10 @@ test("a proof is for the path of the target, whatever else the target says", asy
   };
   expect(await judge("/things?a=b", URL_OF_THINGS)).toBe(200);
   expect(await judge("http://10.0.0.1:8080/things", URL_OF_THINGS)).toBe(200);
+  // Node passes a target in UTF-8 on with a character for each byte.
+  expect(await judge("/caf\u00c3\u00a9", `${ORIGIN}/caf%C3%A9`)).toBe(200);
+  expect(await judge("/caf\u00c3\u00a9", `${ORIGIN}/café`)).toBe(200);
+  expect(await judge("/caf\u00ff", `${ORIGIN}/caf%ff`)).toBe(200);
   expect(await judge(".evil.example/things", `${ORIGIN}.evil.example/things`)).toBe(401);
   expect(await judge("@evil.example/things", "https://evil.example/things")).toBe(401);
 });

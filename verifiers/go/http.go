@@ -58,7 +58,7 @@ func (v *Verifier) Authorize(ctx context.Context, authorization string) Authoriz
 // AuthorizeRequest verifies the token of a request: with the scheme Bearer as Authorize does, and with the scheme DPoP
 // together with its proof (RFC 9449 section 7).
 func (v *Verifier) AuthorizeRequest(ctx context.Context, request CallerRequest) Authorization {
-	authorization := request.Header.Get("Authorization")
+	authorization := authorizationOf(request.Header)
 	if !scheme.MatchString(authorization) {
 		return v.Authorize(ctx, authorization)
 	}
@@ -69,6 +69,12 @@ func (v *Verifier) AuthorizeRequest(ctx context.Context, request CallerRequest) 
 		return respond(verdict, badProof)
 	}
 	return respond(verdict, badBound)
+}
+
+// authorizationOf joins several headers with commas, as other servers do. The result is then refused: a proxy may have read another
+// one of them than this process would.
+func authorizationOf(header http.Header) string {
+	return strings.Join(header.Values("Authorization"), ", ")
 }
 
 func tokenOf(authorization string, form *regexp.Regexp) (string, bool) {

@@ -43,6 +43,15 @@ func TestMiddleware(t *testing.T) {
 			t.Errorf("%q has no claims", response.Body)
 		}
 	}
+	for _, origin := range []string{"", "https://api.example"} {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.Header["Authorization"] = []string{"Bearer " + good, "Bearer x"}
+		response := httptest.NewRecorder()
+		v.BoundMiddleware(AdapterOptions{Origin: origin})(handler).ServeHTTP(response, request)
+		if response.Code != 401 {
+			t.Errorf("two headers: %d", response.Code)
+		}
+	}
 	unread, err := New(Options{JWKSURL: "http://127.0.0.1:1/", Issuer: "i", Audience: []string{"a"}})
 	if err != nil {
 		t.Fatal(err)

@@ -67,7 +67,7 @@ func (v *Verifier) BoundMiddleware(options AdapterOptions) func(http.Handler) ht
 
 func (v *Verifier) authorizeAt(r *http.Request, origin string) Authorization {
 	if origin == "" {
-		return v.Authorize(r.Context(), r.Header.Get("Authorization"))
+		return v.Authorize(r.Context(), authorizationOf(r.Header))
 	}
 	// r.RequestURI is used, because it is what the client has sent. Handlers such as http.StripPrefix change r.URL.
 	return v.AuthorizeRequest(r.Context(), CallerRequest{r.Method, urlAt(origin, r.RequestURI), r.Header})

@@ -22,6 +22,7 @@ WsgiApplication = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 
 #: The characters that `quote` must not escape, because a path may contain them (RFC 3986 section 3.3).
 _PATH_CHARACTERS = "/!$&'()*+,;=:@"
+_NOT_ASCII = re.compile("[\x80-\xff]")
 _ORIGIN = re.compile(r"https?://[^/?#]*", re.IGNORECASE | re.ASCII)
 
 
@@ -42,14 +43,19 @@ def _read_origin(origin: str | None) -> str | None:
 def _url_at(origin: str, target: str) -> str:
     """Returns the URL of a request target at an origin. The target is a path or a whole URL (RFC 9112 section 3.2).
 
+    A character of the target stands for a byte of it. Those beyond ASCII are escaped, since they have not been decoded.
+
     Returns an empty text for any other target. No proof is valid for that.
     """
     path = _ORIGIN.sub("", target, count=1) if _ORIGIN.match(target) else target
-    return origin + path if path.startswith("/") else ""
+    return origin + _NOT_ASCII.sub(lambda found: f"%{ord(found[0]):02X}", path) if path.startswith("/") else ""
 
 
 class AsgiMiddleware:
     """Puts the claims of the caller into `scope["caller_claims"]`. A WebSocket without a token is refused.
+
+    The response to a refused WebSocket is that to other requests, if the server has the extension `websocket.http.response`.
+    Without it, servers respond 403 to all of them, also when a token cannot be decided.
 
     `origin` is the origin at which clients reach this service, such as `https://api.example.com`. Without it, bound
     tokens (DPoP) are refused. Raises ValueError if it is no origin, for example because it has a path.
@@ -66,24 +72,26 @@ class AsgiMiddleware:
         caller = await authorize_async(self._verifier, self._credential_of(scope))
         if caller.ok:
             return await self._application({**scope, "caller_claims": caller.claims}, receive, send)
+        response = "http.response"
         if scope["type"] == "websocket":
-            return await send({"type": "websocket.close", "code": 1008 if caller.status == 401 else 1013})
+            response = "websocket.http.response"
+            if response not in (scope.get("extensions") or {}):
+                return await send({"type": "websocket.close", "code": 1008 if caller.status == 401 else 1013})
         headers = [(name.encode(), value.encode()) for name, value in caller.headers.items()]
-        await send({"type": "http.response.start", "status": caller.status, "headers": headers})
-        await send({"type": "http.response.body", "body": caller.body})
+        await send({"type": f"{response}.start", "status": caller.status, "headers": headers})
+        await send({"type": f"{response}.body", "body": caller.body})
 
     def _credential_of(self, scope: Scope) -> str | CallerRequest:
         headers: dict[str, str] = {}
         for raw_name, raw_value in scope["headers"]:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-            if name == "dpop" and name in headers:
-                value = f"{headers[name]}, {value}"
-            if name == "dpop" or name == "authorization" and name not in headers:
-                headers[name] = value
+            # Several are joined, as by WSGI servers, and are then refused: a proxy may have read another one.
+            if name in ("authorization", "dpop"):
+                headers[name] = f"{headers[name]}, {value}" if name in headers else value
         if self._origin is None:
             return headers.get("authorization", "")
         path = scope.get("raw_path")
-        target = quote(scope["path"], _PATH_CHARACTERS) if path is None else path.decode("utf-8", "replace")
+        target = quote(scope["path"], _PATH_CHARACTERS) if path is None else path.decode("latin-1")
         return CallerRequest(scope.get("method", "GET"), _url_at(self._origin, target), headers)
 
 

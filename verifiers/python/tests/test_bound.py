@@ -4,7 +4,7 @@ import asyncio
 import unittest
 from typing import Any
 
-from session_verifier import AsgiMiddleware, AsyncVerifier, ProvingRequest, Verifier, WsgiMiddleware
+from session_verifier import AsgiMiddleware, AsyncVerifier, CallerRequest, ProvingRequest, Verifier, WsgiMiddleware
 from session_verifier._middleware import _url_at
 from session_verifier._replays import LIFE_MS, Replays
 from test_verifier import FIRST, VECTORS, options
@@ -69,6 +69,8 @@ class VerifierTest(unittest.TestCase):
             "http://h:1/a": "https://o/a",
             "HTTPS://h/a": "https://o/a",
             "//h/a": "https://o//h/a",
+            # A character stands for a byte, as WSGI and HTTP servers pass them on.
+            "/caf\xc3\xa9\xff?b": "https://o/caf%C3%A9%FF?b",
             **dict.fromkeys(["", "*", "a", ".evil.example/a", "@evil.example/a", "http://h", "httpſ://h/a"], ""),
         }.items():
             self.assertEqual(_url_at("https://o", target), url)
@@ -175,6 +177,10 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
 
         headers = [(b"authorization", f"DPoP {TOKEN}".encode()), (b"dpop", PROOFS[0].encode())]
         scope = {"type": "http", "method": "POST", "path": "/1", "raw_path": b"/things/%31", "headers": headers}
-        await AsgiMiddleware(application, verifier, ORIGIN)(scope, asyncio.Event().wait, asyncio.Event().wait)
+        middleware = AsgiMiddleware(application, verifier, ORIGIN)
+        await middleware(scope, asyncio.Event().wait, asyncio.Event().wait)
         self.assertEqual(sent, ["user-1"])
+        credential = middleware._credential_of({**scope, "raw_path": b"/caf\xc3\xa9\xff"})
+        assert isinstance(credential, CallerRequest)
+        self.assertEqual(credential.url, f"{ORIGIN}/caf%C3%A9%FF")
         verifier.close()

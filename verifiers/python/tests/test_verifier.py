@@ -261,7 +261,37 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual(sent[0]["status"], status)
                 self.assertEqual(dict(sent[0]["headers"]).get(b"www-authenticate"), challenge and challenge.encode())
                 self.assertEqual(sent[1]["body"] == b"user-1", status == 200)
+        middleware, both = AsgiMiddleware(application, verifier), (b"authorization", f"Bearer {FIRST['token']}".encode())
+        for headers in ([both, (b"Authorization", b"Bearer x")], [both, both]):
+            sent = []
+            await middleware({"type": "http", "headers": headers}, asyncio.Event().wait, send)
+            self.assertEqual(sent[0]["status"], 401)
         verifier.close()
+
+    async def test_a_websocket_is_refused_by_a_response_where_the_server_can_send_one(self) -> None:
+        for keys, authorization, status, header in (
+            (VECTORS["keys"], b"Bearer x", 401, b"www-authenticate"),
+            (None, f"Bearer {FIRST['token']}".encode(), 503, b"retry-after"),
+        ):
+            verifier = AsyncVerifier(**{**options(), "transport": Network(keys)})
+            sent: list[Any] = []
+
+            async def send(message: Any, into: list[Any] = sent) -> None:
+                into.append(message)
+
+            async def application(scope: Any, receive: Any, send: Any) -> None:
+                raise AssertionError("it was accepted")
+
+            scope: dict[str, Any] = {"type": "websocket", "headers": [(b"authorization", authorization)]}
+            for extensions in ({"websocket.http.response": {}}, {}, None):
+                scope["extensions"] = extensions
+                await AsgiMiddleware(application, verifier)(scope, asyncio.Event().wait, send)
+            start, body, *closes = sent
+            self.assertEqual((start["type"], start["status"]), ("websocket.http.response.start", status))
+            self.assertIn(header, dict(start["headers"]))
+            self.assertEqual(body["type"], "websocket.http.response.body")
+            self.assertEqual(closes, [{"type": "websocket.close", "code": 1008 if status == 401 else 1013}] * 2)
+            verifier.close()
 
     async def test_an_unknown_key_leaves_the_loop(self) -> None:
         verifier = AsyncVerifier(**{**options(), "transport": Network(None)})
