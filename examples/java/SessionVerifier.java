@@ -203,7 +203,11 @@ public final class SessionVerifier {
     }
   }
 
-  /** Returns the least difference between arrival and store time: that of a batch without delay. The rest is the age of this one. */
+  /**
+   * Returns the least difference between arrival and store time: that of a batch without delay. The rest is the age of this one.
+   *
+   * @throws IllegalStateException if it is late: a new stream begins with a new least difference, should the store's clock have stepped
+   */
   private long apply(Map<String, Object> batch, long least) throws java.text.ParseException {
     long wall = System.currentTimeMillis(), asOf = millis(batch.get("asOfTime"), wall);
     arrivedAt = now();
@@ -225,7 +229,11 @@ public final class SessionVerifier {
     ended.values().removeIf(expires -> expires <= Math.min(asOf, wall));
     changed.values().removeIf(change -> change.expires() <= Math.min(asOf, wall));
     least = Math.min(least, arrivedAt - asOf);
-    if (Boolean.TRUE.equals(batch.get("caughtUp"))) knownAt = arrivedAt - (arrivedAt - asOf - least);
+    if (Boolean.TRUE.equals(batch.get("caughtUp"))) {
+      long delay = arrivedAt - asOf - least;
+      knownAt = arrivedAt - delay;
+      if (delay > MAX_SILENCE) throw new IllegalStateException("the feed is late");
+    }
     return least;
   }
 

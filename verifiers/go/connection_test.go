@@ -36,9 +36,13 @@ func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	_, _ = w.Write(append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(a.batch))), a.batch...))
+	_, _ = w.Write(envelope(a.batch))
 	w.(http.Flusher).Flush()
 	<-r.Context().Done()
+}
+
+func envelope(message string) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }
 
 func (a *adminAPI) follow(t *testing.T, server *httptest.Server, config *tls.Config) *Verifier {

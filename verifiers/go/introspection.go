@@ -3,12 +3,15 @@ package verifier
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"sync"
 	"time"
 )
 
 const introspectionTimeout = time.Second
+
+var errNoIntrospection = errors.New("this is no response of IntrospectToken")
 
 // introspection introspects tokens while the feed is stale. A token has one call at a time, which all requests with this
 // token share.
@@ -73,7 +76,24 @@ func (i *introspection) isActive(token string) (bool, error) {
 		return false, err
 	}
 	defer response.Body.Close()
-	var result struct{ Active bool }
-	err = json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&result)
-	return result.Active, err
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return false, err
+	}
+	return readActive(text)
+}
+
+// readActive reads a response. What is none must not look like one about a token that is not active, which has no members.
+func readActive(text []byte) (bool, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return false, err
+	}
+	switch active, has := members["active"]; {
+	case has && string(active) == "true":
+		return true, nil
+	case members != nil && (!has || string(active) == "false"):
+		return false, nil
+	}
+	return false, errNoIntrospection
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 )
 
@@ -35,6 +36,8 @@ var httpCodes = map[int]string{
 	429: "unavailable", 502: "unavailable", 503: "unavailable", 504: "unavailable",
 }
 
+var headerText = regexp.MustCompile(`^[\x20-\x7e]+$`)
+
 // call posts a message to an RPC of the admin API. The caller closes the body of the response.
 func (s *settings) call(ctx context.Context, rpc, contentType string, body []byte) (*http.Response, error) {
 	url := strings.TrimSuffix(s.AdminURL, "/") + adminService + rpc
@@ -45,7 +48,11 @@ func (s *settings) call(ctx context.Context, rpc, contentType string, body []byt
 	request.Header.Set("Content-Type", contentType)
 	request.Header.Set("Connect-Protocol-Version", "1")
 	if s.AdminToken != nil {
-		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(s.AdminToken()))
+		token := strings.TrimSpace(s.AdminToken())
+		if !headerText.MatchString(token) {
+			return nil, &RPCError{"unauthenticated", "AdminToken has characters that a header cannot carry"}
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := s.client.Do(request)
 	if err != nil || response.StatusCode == http.StatusOK {
@@ -55,7 +62,11 @@ func (s *settings) call(ctx context.Context, rpc, contentType string, body []byt
 	failure := &RPCError{}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 64*1024))
 	if json.Unmarshal(text, failure) != nil || failure.Code == "" {
-		failure = &RPCError{httpCodes[response.StatusCode], fmt.Sprintf("the admin API responds %d", response.StatusCode)}
+		code, isListed := httpCodes[response.StatusCode]
+		if !isListed {
+			code = "unknown"
+		}
+		failure = &RPCError{code, fmt.Sprintf("the admin API responds %d", response.StatusCode)}
 	}
 	return nil, failure
 }

@@ -27,6 +27,10 @@ type checked struct {
 	createdAtMs, expiresAtMs float64
 }
 
+func (c *checked) accepted() Verdict {
+	return Verdict{OK: true, Claims: c.claims, DeviceBound: c.deviceBound}
+}
+
 // presented is a token of a request. allowsBound is true if the caller checks a proof, so the token may be bound to a key.
 type presented struct {
 	token       string

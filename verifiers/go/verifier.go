@@ -79,8 +79,11 @@ func (v *Verifier) Ready(ctx context.Context) error {
 	}
 }
 
-// Close closes the feed. Later verdicts use the revocations that were known at that time, until they are stale.
-func (v *Verifier) Close() { v.close() }
+// Close closes all connections. Later verdicts use the revocations that were known at that time, until they are stale.
+func (v *Verifier) Close() {
+	v.close()
+	v.settings.client.CloseIdleConnections()
+}
 
 // StalenessMs returns the age of the known revocations. It is infinite before the feed has delivered them, and without a
 // feed.
@@ -142,18 +145,25 @@ func (v *Verifier) verify(ctx context.Context, given presented) Verdict {
 
 // judge decides about a valid token by the facts that can change: its key, its time, its session, the age of the feed.
 func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) Verdict {
-	// The age is read before the revocations. In the other order, a batch that arrives in between could make outdated
-	// revocations look fresh.
-	isFresh := v.feed == nil || v.StalenessMs() <= v.settings.maxStalenessMs
-	if changed := v.judgeChanges(ctx, given, entry); changed != nil {
-		return *changed
-	}
-	accepted := Verdict{OK: true, Claims: entry.claims, DeviceBound: entry.deviceBound}
-	if isFresh {
-		return accepted
-	}
-	// If this process was stopped, batches may have arrived that it has not read yet. It waits for them briefly.
-	if batches, next := v.feed.progress(); int64(batches) != v.staleAfterBatches.Load() {
+	for until := (time.Time{}); ; {
+		// The age is read before the revocations. In the other order, a batch that arrives in between could make outdated
+		// revocations look fresh.
+		isFresh := v.feed == nil || v.StalenessMs() <= v.settings.maxStalenessMs
+		if changed := v.judgeChanges(ctx, given, entry); changed != nil {
+			return *changed
+		}
+		if isFresh {
+			return entry.accepted()
+		}
+		// If this process was stopped, batches may have arrived that it has not read yet. It waits for them briefly, also while
+		// a long snapshot arrives, of which each batch is news.
+		batches, next := v.feed.progress()
+		if int64(batches) == v.staleAfterBatches.Load() || !until.IsZero() && time.Now().After(until) {
+			return v.judgeStale(ctx, given, entry)
+		}
+		if until.IsZero() {
+			until = time.Now().Add(readingLimit)
+		}
 		select {
 		case <-next:
 		case <-time.After(readingGrace):
@@ -161,12 +171,15 @@ func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) V
 		case <-ctx.Done():
 			return v.refuse(Unavailable, given.token, ProvingRequest{})
 		}
-		return v.judge(ctx, given, entry)
 	}
+}
+
+// judgeStale decides about a valid token while the feed is stale, as the policy says.
+func (v *Verifier) judgeStale(ctx context.Context, given presented, entry *checked) Verdict {
 	if v.introspection == nil {
 		return v.refuse(Unavailable, given.token, ProvingRequest{})
 	}
-	verdict := v.introspection.introspect(ctx, given.token, accepted, v.settings.monotonicMs())
+	verdict := v.introspection.introspect(ctx, given.token, entry.accepted(), v.settings.monotonicMs())
 	if verdict.OK {
 		// During the call, the feed may have delivered a revocation that the service did not know when it responded.
 		if changed := v.judgeChanges(ctx, given, entry); changed != nil {

@@ -1,6 +1,7 @@
 """Decides about valid tokens by the facts that can change, such as revocations."""
 
 import math
+import time
 
 from ._claims import Checked
 from ._introspections import Introspections
@@ -9,6 +10,9 @@ from ._options import Settings
 from ._refusals import Refusals
 from ._revocations import Revocations
 from ._verdict import Verdict
+
+#: How long a verdict waits for batches that arrived while this process was stopped.
+READING_LIMIT_SECONDS = 1.0
 
 
 class Judge:
@@ -59,8 +63,10 @@ class Judge:
         """Decides about a token while the feed is stale: by batches that arrive at once, or else as the policy says."""
         revocations = self._revocations
         assert revocations is not None  # without a feed nothing is stale
-        # If this process was stopped, batches may have arrived that it has not read yet. It waits for them briefly.
-        while (batches := revocations.batches) != self._stale_after_batches:
+        # If this process was stopped, batches may have arrived that it has not read yet. It waits for them briefly, also while a
+        # long snapshot arrives, of which each batch is news.
+        until = time.monotonic() + READING_LIMIT_SECONDS
+        while (batches := revocations.batches) != self._stale_after_batches and time.monotonic() <= until:
             if not revocations.wait_for_more(batches):
                 self._stale_after_batches = batches
             verdict = self.decide(token, checked)

@@ -17,7 +17,7 @@ from session_verifier import AdminTokenError, Verifier
 from session_verifier._admin_api import read_all, read_feed
 from session_verifier._http import HttpTransport
 from test_verifier import FIRST, VECTORS
-from vectors import Network
+from vectors import Body, Network
 
 HEAD = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n"
 
@@ -155,6 +155,75 @@ class DeadlineTest(unittest.TestCase):
         network.released.set()
         first.join()
         verifier.close()
+
+
+class OutageTest(unittest.TestCase):
+    def verifier_at(self, network: Any, **changes: Any) -> Verifier:
+        verifier = Verifier(
+            **VECTORS["options"],
+            admin_url="http://admin.invalid",
+            jwks_url="http://keys.invalid/jwks",
+            transport=network,
+            clock_ms=lambda: FIRST["nowMs"],
+            **changes,
+        )
+        self.addCleanup(verifier.close)
+        verifier._keys.ready.wait()
+        return verifier
+
+    def test_a_long_snapshot(self) -> None:
+        """While it arrives, each of its batches is news, and nothing is known completely for a long time."""
+
+        class Endless(Network):
+            def request(self, *given: Any) -> Any:
+                return EndlessSnapshot() if given[1].endswith("/WatchRevocations") else super().request(*given)
+
+        verifier = self.verifier_at(Endless(VECTORS["keys"]), policy="refuse")
+        assert verifier._revocations is not None
+        while verifier._revocations.batches == 0:
+            time.sleep(0.001)
+        verdicts: list[str | None] = []
+        waiting = threading.Thread(target=lambda: verdicts.append(verifier.verify(FIRST["token"]).reason), daemon=True)
+        waiting.start()
+        waiting.join(60)
+        self.assertEqual(verdicts, ["unavailable"])
+
+    def test_what_is_no_introspection_is_no_no(self) -> None:
+        content = b""
+
+        class Introspecting(Network):
+            def request(self, *given: Any) -> Any:
+                return Body(200, content) if given[1].endswith("/IntrospectToken") else super().request(*given)
+
+        verifier = self.verifier_at(Introspecting(VECTORS["keys"]))
+        for text, reason in {
+            '{"active":true}': None,
+            **dict.fromkeys(["{}", '{"active":false}'], "revoked"),
+            **dict.fromkeys(["null", "[]", "true", "", "{", '{"active":"true"}', "{} {}", "<html>"], "unavailable"),
+            '{"active":null}': "unavailable",
+        }.items():
+            content = text.encode()
+            self.assertEqual(verifier.verify(FIRST["token"]).reason, reason, text)
+
+
+class EndlessSnapshot:
+    status = 200
+
+    def __init__(self) -> None:
+        message = b'{"cursor":"1"}'
+        self._batch = struct.pack(">BI", 0, len(message)) + message
+        self._at = 0
+
+    def header(self, name: str) -> str | None:
+        return None
+
+    def read(self, size: int, deadline: float) -> bytes:
+        piece = self._batch[self._at : self._at + size]
+        self._at = (self._at + len(piece)) % len(self._batch)
+        return piece
+
+    def close(self) -> None:
+        pass
 
 
 class RefusedTest(unittest.TestCase):
