@@ -72,7 +72,7 @@ export function accessTokenMiddleware(verifier: Decider, options: AdapterOptions
   return async (request: IncomingMessage, response: ServerResponse, next: () => void): Promise<void> => {
     const caller = await authorize(verifier, credentialOf(request, origin));
     if (!caller.ok) {
-      // A time limit of the application may have responded while the verdict was awaited. A second head would be an error that nobody catches.
+      // A time limit of the application may have responded meanwhile. Then a second head would be an error that nobody catches.
       if (!response.headersSent) response.writeHead(caller.status, caller.headers).end(caller.body);
       return;
     }

@@ -88,8 +88,8 @@ export class ClientSessions {
   }
 
   /**
-   * Opens another connection for later requests if the present one has been silent for `pingIntervalMs`. It is for a caller that has given up
-   * waiting: the connection may be dead, and its PING takes longer.
+   * Opens another connection for later requests if the present one has been silent for `pingIntervalMs`. It is for a caller that has
+   * given up waiting: the connection may be dead, and its PING takes longer.
    */
   leaveSilent(): void {
     if (this.isOpen && this.#current?.isFresh === false) this.#current.leave();
