@@ -204,7 +204,8 @@ export function createRenewal(
     },
     /** @param token of the session after a sign-in, if a server has rendered it */
     begin(token?: HeldToken): void {
-      if (token && token.claims.sid === known.token?.claims.sid) return;
+      // A framework may show a page again from its cache, which a server rendered before a sign-out or for a former user.
+      if (token && (token.claims.sid === lastSid(known) || token.claims.iat < (known.token?.claims.iat ?? 0))) return;
       say({ type: "began" });
       learn((former) => (token ? receive(begin(former), token) : begin(former)));
     },

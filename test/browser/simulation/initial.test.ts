@@ -98,6 +98,34 @@ describe("a page that a server has rendered for somebody", () => {
     expect([session.snapshot === snapshot, here.attempts]).toEqual([true, 0]);
   });
 
+  test.each([{}, { text }])(
+    "stays as it is when its framework shows a page of the former user from a cache",
+    async (more) => {
+      const here = world();
+      const { session } = here.open({ initial: { claims, ageMs: 0, ...more } });
+      await here.run(5_000);
+      here.subject = "bob";
+      const bob = { ...claims, sub: "bob", sid: here.signInByPage(), jti: "t9", iat: IAT + 5 };
+      await session.begin({ claims: bob, ageMs: 0 });
+      await session.begin({ claims, ageMs: 0, ...more });
+      expect(session.snapshot).toMatchObject({ state: "active", claims: { sub: "bob" } });
+    },
+  );
+
+  test.each([{}, { text }])(
+    "stays signed out when its framework shows a page from before the sign-out",
+    async (more) => {
+      const here = world();
+      const [tab, other] = [here.open({ initial: { claims, ageMs: 0, ...more } }), here.open()];
+      other.session.subscribe(() => {});
+      void tab.session.end();
+      await here.run(5_000);
+      await tab.session.begin({ claims, ageMs: 0, ...more });
+      await here.run(5_000);
+      for (const { session } of [tab, other]) expect(session.snapshot.state).toBe("ended");
+    },
+  );
+
   test("signs out", async () => {
     const here = world();
     const { session } = here.open({ initial: { claims, ageMs: 0 } });
