@@ -15,8 +15,9 @@ export function isSameOrigin({ headers }: OriginRequest, origins: readonly strin
   const sender = { site: headers.get("sec-fetch-site"), origin: headers.get("origin") };
   const isAllowed = (origin: string) => origins.some((one) => isOrigin(one, origin));
   const rules = { isAllowed, allowSameSite: false, allowCrossSite: true };
-  const host = headers.get("x-forwarded-host") ?? headers.get("host");
-  return crossSiteFault(sender, (origin) => host !== null && isAtHost(origin, host), rules) === undefined;
+  // Proxies append to a list, which begins with the host that the browser called. Scripts of other sites cannot send this header.
+  const [host] = headers.get("x-forwarded-host")?.split(/[\t ]*,/) ?? [headers.get("host")];
+  return crossSiteFault(sender, (origin) => typeof host === "string" && isAtHost(origin, host), rules) === undefined;
 }
 
 /** Returns whether a text is an origin as browsers send it, or the same one in another spelling, such as with a slash at its end. */

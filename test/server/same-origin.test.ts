@@ -70,9 +70,17 @@ test("a request that names no host comes from no page of the application", () =>
   expect(isSameOrigin(request({ origin: "https://app.example" }))).toBe(false);
 });
 
-test("behind a proxy the host is the one that the browser called", () => {
-  const headers = { host: "127.0.0.1:3000", "x-forwarded-host": "app.example", origin: "https://app.example" };
-  expect(isSameOrigin(request(headers))).toBe(true);
+test.each([
+  ["app.example", true],
+  ["app.example:443", true],
+  ["app.example, 10.0.0.1:3000", true],
+  ["app.example ,10.0.0.1:3000", true],
+  ["10.0.0.1:3000, app.example", false],
+  ["", false],
+  [", app.example", false],
+])("behind proxies the host is the one that the browser called: %j", (forwarded, expected) => {
+  const headers = { host: "127.0.0.1:3000", "x-forwarded-host": forwarded, origin: "https://app.example" };
+  expect(isSameOrigin(request(headers))).toBe(expected);
 });
 
 test("by HTTP/2 the host is the authority of the request", async () => {
