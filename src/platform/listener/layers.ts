@@ -40,10 +40,12 @@ const SLASH = 0x2f;
 
 /** Replaces a target that is a whole URL by its path and query. @returns whether its host is that of the request */
 function useOriginForm(request: Request): boolean {
-  const [url, authority, path] = /^https?:\/\/([^/?#]*)\/?(.*)$/is.exec(request.url ?? "") ?? [];
+  const [url, scheme = "", authority = "", path] = /^(https?):\/\/([^/?#]*)\/?(.*)$/is.exec(request.url ?? "") ?? [];
   if (url === undefined) return true;
   request.url = `/${path}`;
-  return request.headers.host === undefined || request.headers.host.toLowerCase() === authority?.toLowerCase();
+  // Both may name the default port of the scheme, or leave it out.
+  const hostOf = (text: string) => text.toLowerCase().replace(scheme.length === 5 ? /:443$/ : /:80$/, "");
+  return request.headers.host === undefined || hostOf(request.headers.host) === hostOf(authority);
 }
 
 /** The pages by their paths. A text is an alias: the path that `next` serves in place of this one, without a query. */

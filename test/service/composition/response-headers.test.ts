@@ -145,6 +145,26 @@ test("a whole URL as target has one reading on pages, routes and RPCs: its path,
   }
 });
 
+test.each([
+  ["http://app.example:80", "app.example", true],
+  ["http://APP.example", "app.example:80", true],
+  ["https://app.example:443", "App.example", true],
+  ["http://[::1]:80", "[::1]", true],
+  ["http://app.example:443", "app.example", false],
+  ["https://app.example:80", "app.example", false],
+  ["http://app.example:8080", "app.example:80", false],
+  ["http://user@app.example", "app.example", false],
+  ["http://app.example\\.evil.example", "app.example", false],
+  ["http://app.example:80:80", "app.example", false],
+])("a whole URL of %s is for the host %s: %s", async (origin, host, expected) => {
+  const { hostname, port } = new URL(plain.publicUrl);
+  const socket = connect(Number(port), hostname);
+  socket.end(`GET ${origin}/healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+  let heard = "";
+  for await (const chunk of socket.setEncoding("utf8")) heard += chunk;
+  expect(heard.slice(9, 12)).toBe(expected ? "200" : "400");
+});
+
 test("over HTTP/2 a host that is not the authority is refused", async () => {
   const session = connectHttp2(plain.publicUrl);
   const statusWith = async (host: string) => {
