@@ -10,9 +10,9 @@ const guarded = sessionProxy(getSessions, NextResponse, {
 });
 
 export async function proxy(request: NextRequest): Promise<Response> {
-  const { pathname } = request.nextUrl;
+  const { pathname, search } = request.nextUrl;
   // The browser kit calls the service on the origin of the page.
-  if (pathname.startsWith("/v1/auth/")) return NextResponse.rewrite(new URL(pathname, SERVICE));
+  if (pathname.startsWith("/v1/auth/")) return NextResponse.rewrite(new URL(pathname + search, SERVICE));
   return guarded(request);
 }
 

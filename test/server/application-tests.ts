@@ -222,6 +222,16 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       expect(await context.cookies()).toEqual([]);
     });
 
+    test("the application's server passes the query of a call on to the service", async () => {
+      await signIn();
+      const headers = { cookie: await cookieHeader(), "sec-fetch-site": "same-origin" };
+      const call = (path: string) => fetch(`${application.url}/v1/auth/${path}`, { method: "POST", headers });
+      expect((await call("logout?session_id=another")).status).toBe(401);
+      await page.reload();
+      expect(await page.locator("#state").textContent()).toBe("active");
+      expect((await call("logout")).status).toBe(200);
+    });
+
     test("a form of another site signs nobody out", async () => {
       await signIn();
       const headers = { cookie: await cookieHeader(), "sec-fetch-site": "cross-site", origin: "https://evil.example" };
