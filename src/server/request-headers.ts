@@ -1,5 +1,7 @@
 /** Selects what the service needs of the headers of the browser's request. */
 
+import { isSafe } from "../platform/net/cross-site.ts";
+
 /** The headers of tracing, and those that the audit records about a client. */
 const OF_CLIENTS = ["cookie", "user-agent", "traceparent", "x-request-id", "x-forwarded-for", "x-forwarded-proto"];
 /** The headers of device binding (DBSC). */
@@ -32,10 +34,15 @@ export function knownAddress(read: () => string): string | undefined {
 }
 
 /** Returns the headers for the request to the service. @param address the network address from which this server received the request */
-export function headersForService(headers: Pick<Headers, "get">, address: string | undefined): Headers {
+export function headersForService(
+  { method, headers }: Pick<Request, "method"> & { readonly headers: Pick<Headers, "get"> },
+  address: string | undefined,
+): Headers {
   const passed = new Headers();
-  // After a link on another site, the Fetch Metadata would make the service refuse the refresh as a cross-site request.
-  const isLink = isNavigation(headers) && headers.get("sec-fetch-site") === "cross-site";
+  const site = headers.get("sec-fetch-site");
+  // After a link on another site, the Fetch Metadata would make the service refuse the refresh as a cross-site request. It may also refuse
+  // sibling domains (`ALLOW_SAME_SITE`).
+  const isLink = isNavigation(headers) && (site === "cross-site" || (site === "same-site" && isSafe({ method })));
   for (const name of isLink ? PASSED_ON : [...PASSED_ON, ...FETCH_METADATA]) {
     const value = headers.get(name);
     if (value !== null) passed.set(name, value);

@@ -114,7 +114,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       if (isFresh || user.state === "unavailable" || !presented) return outcome(request, user);
       const unknown = user.state === "active" ? user : UNAVAILABLE;
       if (!mayRefresh(headers)) return outcome(request, unknown);
-      const { refreshed, isFirst, renewed } = await renew(presented.id, headersForService(headers, address));
+      const { refreshed, isFirst, renewed } = await renew(presented.id, headersForService(request, address));
       if (refreshed.state === "unavailable") return outcome(request, unknown);
       if (refreshed.state === "ended")
         return presented.mustRenew ? outcome(request, unknown) : ended(request, refreshed);
@@ -135,7 +135,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
     },
 
     async signOut(request, address) {
-      const { state, headers } = await askToSignOut(headersForService(request.headers, address));
+      const { state, headers } = await askToSignOut(headersForService(request, address));
       if (state === "absent") return ended(request, { headers });
       return outcome(request, state === "ended" ? ENDED : UNAVAILABLE, headers);
     },

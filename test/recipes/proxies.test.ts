@@ -25,7 +25,10 @@ beforeAll(async () => {
     const { headers, url, socket } = request;
     if (url === "/page") {
       // A server that renders pages refreshes the session of the browser, as the server kit does.
-      const passed = headersForService(new Headers(headers as Record<string, string>), socket.remoteAddress);
+      const passed = headersForService(
+        { method: "GET", headers: new Headers(headers as Record<string, string>) },
+        socket.remoteAddress,
+      );
       const refreshed = await fetch(`${service.publicUrl}/v1/auth/refresh`, { method: "POST", headers: passed });
       return response.writeHead(refreshed.status).end();
     }

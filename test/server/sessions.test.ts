@@ -282,6 +282,23 @@ test.each([
   expect(calls).toHaveLength(count as number);
 });
 
+describe("with siblings not allowed", () => {
+  const strict = aService({ ...COOKIES, ALLOW_SAME_SITE: "false" });
+  const verifier = aVerifier(strict);
+
+  test.each([
+    ["a link on a sibling domain", "navigate", "GET", "active"],
+    ["a form on a sibling domain", "navigate", "POST", "unavailable"],
+    ["a script of a sibling domain", "cors", "GET", "unavailable"],
+  ])("after %s (%s, %s) the user is %s", async (_, mode, method, state) => {
+    const jar = await signIn(strict);
+    jar.cookies.delete("access_token");
+    const { sessions } = aServer(strict, verifier.verifier);
+    const headers = { "sec-fetch-site": "same-site", "sec-fetch-mode": mode };
+    expect((await sessions.authenticate(jar.request("/", headers, method))).user.state).toBe(state);
+  });
+});
+
 test("the service learns the browser's address and user agent", async () => {
   const jar = await signIn(service);
   const { sessions, calls } = server(ALWAYS_DUE);
