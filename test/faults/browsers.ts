@@ -47,8 +47,8 @@ const PAUSE_MS = [200, 1_200] as const;
 const LEAVES = 0.08;
 /** The number of sessions for the requests that are sent at a steady rate. */
 const SESSIONS = 20;
-/** The fewest requests at a steady rate, however slow the machine is. */
-const MIN_REQUESTS = 30;
+/** The fewest requests of a run, however slow the machine is. */
+export const MIN_REQUESTS = 30;
 /** The probability that a simulated browser presents a session that has ended. */
 const PRESENTS = 0.05;
 /** How old a verifier's knowledge may be, ms; after that it must refuse. */

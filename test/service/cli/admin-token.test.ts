@@ -37,8 +37,8 @@ test("a token is printed once, and its entry holds only the hash", () => {
 test("with --token-file the token is alone in a new file of its owner, and is not printed", async () => {
   const tokenFile = join(file, "..", "gateway.token");
   const umask = process.umask(0);
+  onTestFinished(() => void process.umask(umask));
   const made = adminToken(["create", ...WATCH, "--file", file, "--token-file", tokenFile]);
-  process.umask(umask);
   expect(made).toEqual({ code: 0, out: `added gateway to ${file}\n`, err: "" });
   expect(statSync(tokenFile).mode & 0o777).toBe(0o600);
   const text = readFileSync(tokenFile, "utf8");
