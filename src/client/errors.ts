@@ -3,7 +3,10 @@ export class SessionEnded extends Error {
   override readonly name = "SessionEnded";
 }
 
-/** The service did not decide: it could not be reached, is overloaded, or sent an unexpected response. The session may still be live. */
+/**
+ * The service did not decide: it could not be reached, is overloaded, or sent an unexpected response. Or the store of the tokens has failed
+ * (`cause`). The session may still be live.
+ */
 export class SessionUnavailable extends Error {
   override readonly name = "SessionUnavailable";
   /** How long the service asks clients to wait, in ms; undefined if it does not. */

@@ -4,7 +4,7 @@ import { boundCall, boundFetch } from "./bound-requests.ts";
 import { createEndpoints } from "./endpoints.ts";
 import { generateProofKey, importProofKey, type ProofKey } from "./proof-key.ts";
 import { createProofs } from "./proofs.ts";
-import type { StoredTokens, TokenStore } from "./token-store.ts";
+import { asUnavailable, type StoredTokens, type TokenStore } from "./token-store.ts";
 import { clearIfEnded, freshToken, loadTokens, refreshTokens } from "./tokens.ts";
 
 export type TokenSessionOptions = {
@@ -29,7 +29,7 @@ export type TokenSessionOptions = {
 };
 
 export type TokenSession = {
-  /** Stores the refresh token of a login, and the key if the login has bound the session to one. */
+  /** Stores the refresh token of a login, and the key if the login has bound the session to one. @throws SessionUnavailable */
   start(tokens: Pick<StoredTokens, "refreshToken" | "key">): Promise<void>;
   /** Returns a valid access token. @throws SessionEnded, SessionUnavailable */
   accessToken(): Promise<string>;
@@ -50,7 +50,8 @@ const REQUEST_TIMEOUT_MS = 4_000;
 export function createTokenSession(options: TokenSessionOptions): TokenSession {
   checkRuntime("@session-service/client");
   checkOptions(options);
-  const { store, requestTimeoutMs = REQUEST_TIMEOUT_MS, fetch = globalThis.fetch, now = Date.now } = options;
+  const store = asUnavailable(options.store);
+  const { requestTimeoutMs = REQUEST_TIMEOUT_MS, fetch = globalThis.fetch, now = Date.now } = options;
   const { service, clientId, origins = [new URL(service).origin], dpop = false } = options;
   const proofs = createProofs({ now });
   const endpoints = createEndpoints({ service, clientId, requestTimeoutMs, fetch, proofs });

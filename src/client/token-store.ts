@@ -1,3 +1,4 @@
+import { SessionUnavailable } from "./errors.ts";
 import type { StoredKey } from "./proof-key.ts";
 
 /** The tokens of a session in the form in which a store keeps them. Times are by the clock of the process that stored them. */
@@ -35,4 +36,21 @@ export interface TokenStore {
    * @param ended the refresh token that must still be stored, as for `save`. A store that ignores it may delete the tokens of a new login
    */
   clear(ended?: string): Promise<void>;
+}
+
+/** Returns a store whose errors are `SessionUnavailable`, with the error of `store` as their cause. */
+export function asUnavailable(store: TokenStore): Required<TokenStore> {
+  const through = async <T>(what: string, use: () => Promise<T>): Promise<T> => {
+    try {
+      return await use();
+    } catch (cause) {
+      throw new SessionUnavailable(`the tokens cannot be ${what}`, undefined, { cause });
+    }
+  };
+  return {
+    load: () => through("read", () => store.load()),
+    save: (tokens, replacing) => through("stored", () => store.save(tokens, replacing)),
+    prepare: (tokens) => through("stored", async () => store.prepare?.(tokens)),
+    clear: (ended) => through("deleted", () => store.clear(ended)),
+  };
 }

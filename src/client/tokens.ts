@@ -52,11 +52,16 @@ export async function refreshTokens(deps: Deps, refused: string | undefined): Pr
   const fresh = freshToken(stored, now(), refused);
   if (fresh !== undefined) return fresh;
   try {
-    await inStore(store.prepare?.(stored));
+    await store.prepare?.(stored);
     return await presentTokens(deps, refused);
   } catch (error) {
     if (!(error instanceof SessionUnavailable)) throw error;
-    const token = tokenUntil("expiresAtMs", await loadTokens(deps), now(), refused);
+    // If the store has failed, the tokens from before are used.
+    const latest = await loadTokens(deps).catch((again: unknown) => {
+      if (again instanceof SessionUnavailable) return stored;
+      throw again;
+    });
+    const token = tokenUntil("expiresAtMs", latest, now(), refused);
     if (token === undefined) throw error;
     return token;
   }
@@ -104,16 +109,7 @@ async function keep({ store, now }: Deps, presented: string, granted: Granted): 
   const stored = await store.load();
   if (stored?.refreshToken === presented) {
     const access = { token, obtainedAtMs, refreshAtMs, expiresAtMs };
-    await inStore(store.save({ ...stored, refreshToken, access }, presented));
+    await store.save({ ...stored, refreshToken, access }, presented);
   }
   return token;
-}
-
-/** @throws SessionUnavailable if the store fails */
-async function inStore(change: Promise<void> | undefined): Promise<void> {
-  try {
-    await change;
-  } catch (cause) {
-    throw new SessionUnavailable("the tokens cannot be stored", undefined, { cause });
-  }
 }

@@ -15,8 +15,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { createFileStore, createTokenSession } from "../../src/client/index.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createFileStore, createTokenSession, type StoredTokens } from "../../src/client/index.ts";
 
 const run = promisify(execFile);
 
@@ -174,6 +174,74 @@ test.each([
   });
   expect(await session.accessToken()).toBe("t");
   expect(await file.load()).toEqual(after);
+});
+
+describe("a store that fails", () => {
+  const EIO = Object.assign(new Error("input/output error"), { code: "EIO" });
+  /** A session whose token is due for a refresh. Its store fails at the call `failing` of all its calls, or at every call. */
+  async function due(failing: number | "all", validMs: number) {
+    let stored: StoredTokens | undefined = {
+      refreshToken: "a",
+      access: { token: "t", obtainedAtMs: 0, refreshAtMs: 1_000, expiresAtMs: 1_000 + validMs },
+    };
+    let calls = 0;
+    const counted = () => {
+      if (calls++ === failing || failing === "all") throw EIO;
+    };
+    const session = createTokenSession({
+      service: "https://auth.example",
+      clientId: "cli",
+      now: () => 1_000,
+      store: {
+        async load() {
+          counted();
+          return stored;
+        },
+        async save(tokens) {
+          counted();
+          stored = tokens;
+        },
+        async clear() {
+          counted();
+          stored = undefined;
+        },
+        // A function that is not async throws at once.
+        prepare() {
+          counted();
+          return Promise.resolve();
+        },
+      },
+      fetch: async () => Response.json({ access_token: "u", refresh_token: "b", expires_in: 60 }),
+    });
+    return { session, calls: () => calls };
+  }
+  const unavailable = { name: "SessionUnavailable", cause: EIO };
+
+  test("at any single call costs no token that is valid, or is reported as such", async () => {
+    const { session, calls } = await due(-1, 0);
+    expect(await session.accessToken()).toBe("u");
+    for (const validMs of [0, 1]) {
+      for (let failing = 0; failing < calls(); failing++) {
+        const { session } = await due(failing, validMs);
+        const outcome = await session.accessToken().catch((error: unknown) => error);
+        // The first two calls read the tokens. Without them, no token is known.
+        if (validMs === 0 || failing < 2) expect(outcome, `call ${failing}`).toMatchObject(unavailable);
+        else expect(["t", "u"], `call ${failing}`).toContain(outcome);
+        expect(await session.accessToken()).toBe("u");
+      }
+    }
+  });
+
+  test("for good is reported by each function", async () => {
+    const { session } = await due("all", 1);
+    for (const call of [
+      () => session.start({ refreshToken: "b" }),
+      () => session.accessToken(),
+      () => session.fetch("https://auth.example/"),
+      () => session.end(),
+    ])
+      await expect(call()).rejects.toMatchObject(unavailable);
+  });
 });
 
 test("links to links stay, although the file does not exist yet", async () => {
