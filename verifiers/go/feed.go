@@ -19,7 +19,7 @@ const (
 	// readingGrace is the time that this process gets to read batches that arrived while it was stopped.
 	readingGrace = 20 * time.Millisecond
 	// readingLimit is how long a verdict waits for such batches altogether.
-	readingLimit = time.Second
+	readingLimit = 250 * time.Millisecond
 )
 
 // credentialFaults has the error codes that mean a bad admin token, and their messages. A retry does not fix these errors.

@@ -9,7 +9,12 @@ import (
 	"time"
 )
 
-const introspectionTimeout = time.Second
+const (
+	introspectionTimeout = time.Second
+	// maxIntrospections is how many calls are made at a time. In an outage each takes a second and a connection, and the process
+	// needs its files.
+	maxIntrospections = 64
+)
 
 var errNoIntrospection = errors.New("this is no response of IntrospectToken")
 
@@ -20,6 +25,14 @@ type introspection struct {
 	ctx      context.Context
 	mu       sync.Mutex
 	underWay map[string]*introspectionCall
+	// slots has an element for each call that is made.
+	slots chan struct{}
+}
+
+func newIntrospection(ctx context.Context, s *settings) *introspection {
+	return &introspection{
+		settings: s, ctx: ctx, underWay: map[string]*introspectionCall{}, slots: make(chan struct{}, maxIntrospections),
+	}
 }
 
 type introspectionCall struct {
@@ -67,6 +80,12 @@ func (i *introspection) call(token string, call *introspectionCall, accepted Ver
 func (i *introspection) isActive(token string) (bool, error) {
 	ctx, cancel := context.WithTimeout(i.ctx, introspectionTimeout)
 	defer cancel()
+	select {
+	case i.slots <- struct{}{}:
+		defer func() { <-i.slots }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	body, err := json.Marshal(map[string]string{"token": token})
 	if err != nil {
 		return false, err

@@ -177,7 +177,7 @@ func (o *Options) setFunctions() {
 			// This disables HTTP/2, over which all calls share one connection, and retries use it even if it is dead.
 			TLSNextProto:        map[string]func(string, *tls.Conn) http.RoundTripper{},
 			DisableCompression:  true,
-			MaxIdleConnsPerHost: 16,
+			MaxIdleConnsPerHost: maxIntrospections,
 			IdleConnTimeout:     90 * time.Second,
 		}
 	}

@@ -104,6 +104,54 @@ func TestIntrospectionIsNoNoWithoutAResponse(t *testing.T) {
 	}
 }
 
+// hangingIntrospection responds with keys alone, and counts the introspections that it never responds to.
+type hangingIntrospection struct {
+	keys []byte
+	open atomic.Int64
+	most atomic.Int64
+}
+
+func (h *hangingIntrospection) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodGet {
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(h.keys)), Request: request}, nil
+	}
+	if strings.HasSuffix(request.URL.Path, "/WatchRevocations") {
+		return nil, errors.New("there is no feed")
+	}
+	now := h.open.Add(1)
+	defer h.open.Add(-1)
+	for most := h.most.Load(); now > most && !h.most.CompareAndSwap(most, now); most = h.most.Load() {
+	}
+	<-request.Context().Done()
+	return nil, request.Context().Err()
+}
+
+func TestIntrospectionsThatHangAreFew(t *testing.T) {
+	network := &hangingIntrospection{keys: readVectorFile(t).Keys}
+	v, _ := followVectors(t, "http://admin.invalid", Options{Transport: network})
+	tokens := map[string]bool{}
+	for _, one := range readVectorFile(t).Cases {
+		if one.Verdict == "accepted" && one.Feed == nil && one.Keys == nil && one.Options == nil && len(one.Requests) == 0 {
+			tokens[one.Token] = true
+		}
+	}
+	if len(tokens) <= maxIntrospections {
+		t.Fatal("the vectors have too few tokens")
+	}
+	verdicts := make(chan Verdict)
+	for token := range tokens {
+		go func(token string) { verdicts <- v.Verify(context.Background(), token) }(token)
+	}
+	for range tokens {
+		if verdict := <-verdicts; verdict.OK || verdict.Reason != Unavailable {
+			t.Errorf("%q", verdict.Reason)
+		}
+	}
+	if most := network.most.Load(); most > maxIntrospections {
+		t.Errorf("%d calls at a time", most)
+	}
+}
+
 func TestAdminTokenThatNoHeaderCanCarry(t *testing.T) {
 	server := startAdmin(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	v, _ := followVectors(t, server.URL, Options{AdminToken: func() string { return "a-secret\nb" }})

@@ -49,7 +49,7 @@ func New(options Options) (*Verifier, error) {
 	if s.AdminURL != "" {
 		v.feed = newFeed(ctx, s, v.keys)
 		if s.Policy == Introspect {
-			v.introspection = &introspection{settings: s, ctx: ctx, underWay: map[string]*introspectionCall{}}
+			v.introspection = newIntrospection(ctx, s)
 		}
 	}
 	return v, nil

@@ -12,7 +12,7 @@ from ._revocations import Revocations
 from ._verdict import Verdict
 
 #: How long a verdict waits for batches that arrived while this process was stopped.
-READING_LIMIT_SECONDS = 1.0
+READING_LIMIT_SECONDS = 0.25
 
 
 class Judge:

@@ -16,11 +16,13 @@ from session_verifier import (
     AsgiMiddleware,
     AsyncVerifier,
     CallerRequest,
+    ProvingRequest,
     Verifier,
     VerifierClosedError,
     WsgiMiddleware,
     authorize,
 )
+from session_verifier._async_verifier import MAX_THREADS
 from vectors import Network, Runner, World
 
 VECTORS = json.loads((Path(__file__).parents[3] / "test/vectors/verifier.json").read_text("utf-8"))
@@ -235,6 +237,36 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
         finally:
             responds.set()
         self.assertEqual({(await verdict).reason for verdict in verdicts}, {"unknown_key"})
+        verifier.close()
+
+    async def test_introspections_that_hang_hold_up_no_request(self) -> None:
+        released = threading.Event()
+
+        class Hanging(Network):
+            def request(self, *given: Any) -> Any:
+                if given[1].endswith("/IntrospectToken"):
+                    released.wait()
+                return super().request(*given)
+
+        verifier = AsyncVerifier(
+            **{**options(), "admin_url": "http://admin.invalid", "transport": Hanging(VECTORS["keys"])}
+        )
+        verifier._verifier._keys.ready.wait()
+        plain = [case for case in VECTORS["cases"] if case.keys().isdisjoint({"feed", "keys", "options"})]
+        bearer = [case["token"] for case in plain if case["verdict"] == "accepted" and "requests" not in case]
+        bound = next(case for case in plain if case["name"] == "a proof: as it is")
+        request = ProvingRequest(**bound["requests"][0])
+        try:
+            verdicts = await asyncio.gather(
+                *(verifier.verify(token) for token in bearer),
+                *(verifier.verify_bound(bound["token"], request) for _ in range(50)),
+            )
+            self.assertGreater(len(bearer), MAX_THREADS)
+            self.assertEqual({verdict.reason for verdict in verdicts}, {"unavailable"})
+            # The threads of the application are free.
+            self.assertEqual(await asyncio.to_thread(lambda: "done"), "done")
+        finally:
+            released.set()
         verifier.close()
 
     async def test_requests(self) -> None:
