@@ -1,5 +1,5 @@
-import { bearerToken, dpopToken } from "./bearer-token.ts";
-import { dpopChallenge, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
+import { dpopChallenge, type ProofRefusal, type ProofRefused } from "../platform/dpop/proof.ts";
+import { bearerToken, dpopToken } from "../platform/net/bearer-token.ts";
 import type { Accepted, Refusal, Verdict } from "./verdict.ts";
 import type { Decider } from "./verifier.ts";
 

@@ -1,4 +1,6 @@
 /** The exports that the entry points for all runtimes share. docs/tasks/verifier.md explains the functions and types. */
+
+export { PROOF_REFUSALS, type ProofRefusal, type ProofRefused } from "../platform/dpop/proof.ts";
 export {
   accessTokenHook,
   accessTokenInterceptor,
@@ -7,8 +9,7 @@ export {
   getCallerClaims,
 } from "./adapters.ts";
 export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./bearer.ts";
-export type { ProvingRequest } from "./dpop/bound.ts";
-export { PROOF_REFUSALS, type ProofRefusal, type ProofRefused } from "./dpop/proof.ts";
+export type { ProvingRequest } from "./bound.ts";
 export type { VerifierOptions } from "./options.ts";
 export { VerifierClosedError } from "./ready.ts";
 export type { RefusalRecords } from "./refusals.ts";

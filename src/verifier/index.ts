@@ -1,7 +1,8 @@
 /** The functions and types that an internal service imports to verify access tokens. */
+
+import { verifyProof } from "../platform/dpop/verify-proof.ts";
 import { checkRuntime } from "../platform/runtime/check.ts";
 import { createAdminClient } from "./admin-client.ts";
-import { verifyProof } from "./dpop/verify-proof.ts";
 import type { VerifierOptions } from "./options.ts";
 import { checkToken, type Key, NodeKeySet } from "./token.ts";
 import { createVerifierOn, type Runtime, type Verifier } from "./verifier.ts";

@@ -1,8 +1,8 @@
 /** Describes why a token was refused: what this verifier expects, and what the token has. Neither contains the token or its signature. */
 
+import { PROOF_TOLERANCE_MS } from "../platform/dpop/proof.ts";
+import { proofUrl } from "../platform/dpop/proof-url.ts";
 import { readSegment } from "../platform/jws/compact-jws.ts";
-import { PROOF_TOLERANCE_MS } from "./dpop/proof.ts";
-import { proofUrl } from "./dpop/proof-url.ts";
 import { ALGORITHMS, type PublishedKey } from "./jwk.ts";
 import type { Details } from "./report.ts";
 import { MAX_LENGTH, REQUIRED_CLAIMS } from "./token-rules.ts";

@@ -1,4 +1,4 @@
-import type { ProofRefusal } from "./dpop/proof.ts";
+import type { ProofRefusal } from "../platform/dpop/proof.ts";
 import { type DetailDeps, describeRefusal, type Presented } from "./refusal-details.ts";
 import type { RefusalRecord, Report } from "./report.ts";
 import type { Refusal } from "./verdict.ts";

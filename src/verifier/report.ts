@@ -1,4 +1,4 @@
-import type { ProofRefusal } from "./dpop/proof.ts";
+import type { ProofRefusal } from "../platform/dpop/proof.ts";
 import type { Refusal } from "./verdict.ts";
 
 /** Texts by the name of a claim, or of a header member. */

@@ -1,9 +1,9 @@
 /** The requirements on a token, apart from its signature (RFC 9068, RFC 8725). They are the same in every runtime. */
 import { type CompactJws, readCompactJws, readHeader } from "../platform/jws/compact-jws.ts";
+import { isSignature } from "../platform/jws/public-key.ts";
 import { parseObject } from "../platform/jws/strict-json.ts";
 import { isAlgorithm, type PublishedKey } from "./jwk.ts";
 import type { KeySet } from "./key-set.ts";
-import { isSignature } from "./public-key.ts";
 import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
 
 /** The greatest length of a token, in characters. No access token of the service is longer. */

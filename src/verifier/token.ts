@@ -1,9 +1,9 @@
+import { importPublicKey, isSignedBy } from "../platform/dpop/verify-proof.ts";
 import type { CompactJws } from "../platform/jws/compact-jws.ts";
+import { KnownSignatures } from "../platform/jws/known-signatures.ts";
 import { decodeText } from "../platform/jws/segment.ts";
-import { importPublicKey, isSignedBy } from "./dpop/verify-proof.ts";
 import { type PublishedKey, readJwk } from "./jwk.ts";
 import { KeySet, type KeySetDeps } from "./key-set.ts";
-import { KnownSignatures } from "./known-signatures.ts";
 import {
   type Checked,
   checkClaims,

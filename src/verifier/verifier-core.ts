@@ -1,10 +1,10 @@
+import { RecentlyUsed } from "../platform/caches/recently-used.ts";
 import { afterReading } from "../platform/clock/after-reading.ts";
 import type { Introspect } from "./introspection.ts";
 import type { PublishedKey } from "./jwk.ts";
 import type { KeySet } from "./key-set.ts";
 import type { OnDemand } from "./on-demand.ts";
 import type { Settings } from "./options.ts";
-import { RecentlyUsed } from "./recently-used.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RevokedSessions } from "./revoked-sessions.ts";
 import { type Checked, type Refused, readToken } from "./token-rules.ts";

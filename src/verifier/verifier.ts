@@ -1,8 +1,8 @@
+import { PROOF_LIFE_MS, type ProofRefused } from "../platform/dpop/proof.ts";
+import { createReplays } from "../platform/dpop/replays.ts";
 import type { AdminClient } from "./admin-api.ts";
+import { type ProvingRequest, type VerifyProof, verifyBound } from "./bound.ts";
 import { Closing, requireTimers } from "./closing.ts";
-import { type ProvingRequest, type VerifyProof, verifyBound } from "./dpop/bound.ts";
-import { PROOF_LIFE_MS, type ProofRefused } from "./dpop/proof.ts";
-import { createReplays } from "./dpop/replays.ts";
 import { createIntrospection } from "./introspection.ts";
 import type { PublishedKey } from "./jwk.ts";
 import type { KeySet, KeySetDeps } from "./key-set.ts";

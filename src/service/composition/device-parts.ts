@@ -1,7 +1,7 @@
-import { PROOF_LIFE_MS } from "../../verifier/dpop/proof.ts";
-import { createReplays } from "../../verifier/dpop/replays.ts";
-import { verifyProof } from "../../verifier/dpop/verify-proof.ts";
-import { RecentlyUsed } from "../../verifier/recently-used.ts";
+import { RecentlyUsed } from "../../platform/caches/recently-used.ts";
+import { PROOF_LIFE_MS } from "../../platform/dpop/proof.ts";
+import { createReplays } from "../../platform/dpop/replays.ts";
+import { verifyProof } from "../../platform/dpop/verify-proof.ts";
 import { deviceCookie } from "../api/public/device-cookie.ts";
 import type { DeviceBindingParts } from "../api/public/device-service.ts";
 import { createProofUrls, type DpopParts } from "../api/public/dpop.ts";

@@ -1,6 +1,6 @@
 import { type CompactJws, readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
-import { KnownSignatures } from "../../verifier/known-signatures.ts";
-import { isSignature } from "../../verifier/public-key.ts";
+import { KnownSignatures } from "../../platform/jws/known-signatures.ts";
+import { isSignature } from "../../platform/jws/public-key.ts";
 import { authenticationClaims, RESERVED_CLAIMS, sessionMembers } from "../session/claims.ts";
 import { parseSessionId, type Session } from "../session/model.ts";
 import type { AccessTokens, AuthenticAccessToken, SessionStore } from "../session/ports.ts";

@@ -1,8 +1,8 @@
 import { createPublicKey, hash, type KeyObject } from "node:crypto";
+import { readProofKey, thumbprintInput } from "../../platform/dpop/proof-key.ts";
+import { importPublicKey, isSignedBy } from "../../platform/dpop/verify-proof.ts";
 import { readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
-import { readProofKey, thumbprintInput } from "../../verifier/dpop/proof-key.ts";
-import { importPublicKey, isSignedBy } from "../../verifier/dpop/verify-proof.ts";
-import { findKeyFault } from "../../verifier/public-key.ts";
+import { findKeyFault } from "../../platform/jws/public-key.ts";
 import type { DeviceKey } from "../session/devices/key.ts";
 import type { DeviceProofExpectation, DeviceProofRefusal, DeviceProofResult } from "../session/devices/ports.ts";
 

@@ -6,7 +6,7 @@ import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:cr
 import { promisify } from "node:util";
 import type { Followed } from "../../platform/files/follow.ts";
 import { loadProtected } from "../../platform/files/protected-file.ts";
-import { RSA_BITS, readPublicMembers } from "../../verifier/public-key.ts";
+import { RSA_BITS, readPublicMembers } from "../../platform/jws/public-key.ts";
 import { thumbprint } from "./generate-key.ts";
 import type { PublicJwk } from "./keys.ts";
 import type { Jwk } from "./ring.ts";

@@ -1,5 +1,5 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
-import { RSA_BITS } from "../../verifier/public-key.ts";
+import { RSA_BITS } from "../../platform/jws/public-key.ts";
 import type { SigningAlg } from "./jws.ts";
 import type { Jwk, Ring, RingKey } from "./ring.ts";
 

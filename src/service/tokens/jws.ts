@@ -1,5 +1,5 @@
 import { type KeyObject, sign } from "node:crypto";
-import type { Signed } from "../../verifier/dpop/verify-proof.ts";
+import type { Signed } from "../../platform/dpop/verify-proof.ts";
 
 /**
  * The signature algorithms of the service: ES256 by default (the fastest to sign), EdDSA (Ed25519), or RS256, which RFC 9068 section 2.1

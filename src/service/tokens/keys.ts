@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from "node:crypto";
-import { isSignedBy } from "../../verifier/dpop/verify-proof.ts";
+import { isSignedBy } from "../../platform/dpop/verify-proof.ts";
 import type { SigningKey, SigningKeys } from "./access-token.ts";
 import { createSigner, headerSegment, type SignatureCheck } from "./jws.ts";
 import { createMac, MAC_AT, type MacKey, type MacKeys } from "./refresh-token.ts";

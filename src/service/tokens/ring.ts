@@ -1,5 +1,11 @@
 import type { webcrypto } from "node:crypto";
-import { findKeyFault, type KeyFault, RSA_BITS, RSA_EXPONENT, readPublicMembers } from "../../verifier/public-key.ts";
+import {
+  findKeyFault,
+  type KeyFault,
+  RSA_BITS,
+  RSA_EXPONENT,
+  readPublicMembers,
+} from "../../platform/jws/public-key.ts";
 import { isSigningAlg, SIGNING_ALGS, type SigningAlg } from "./jws.ts";
 import { membersOf } from "./members.ts";
 

@@ -1,6 +1,12 @@
-import { PROOF_FAULTS, type ProofExpectation, type ProofResult, readProof, refuseProof } from "../dpop/proof.ts";
-import { type ProofKey, thumbprintInput } from "../dpop/proof-key.ts";
-import { findKeyFault } from "../public-key.ts";
+import {
+  PROOF_FAULTS,
+  type ProofExpectation,
+  type ProofResult,
+  readProof,
+  refuseProof,
+} from "../../platform/dpop/proof.ts";
+import { type ProofKey, thumbprintInput } from "../../platform/dpop/proof-key.ts";
+import { findKeyFault } from "../../platform/jws/public-key.ts";
 
 const EC = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const RSA = { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" } as const;

@@ -2,12 +2,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, test } from "vitest";
+import { verifyProof } from "../../../src/platform/dpop/verify-proof.ts";
 import { createLogoutVerifier } from "../../../src/service/sign-in/logout-token.ts";
 import { addressOf, createTokenVerifier } from "../../../src/service/sign-in/signed-token.ts";
 import { createAccessTokens } from "../../../src/service/tokens/access-token.ts";
 import { verifyDeviceProof } from "../../../src/service/tokens/device-proof.ts";
 import { readyKeys } from "../../../src/service/tokens/keys.ts";
-import { verifyProof } from "../../../src/verifier/dpop/verify-proof.ts";
 import { createVerifier } from "../../../src/verifier/index.ts";
 import * as web from "../../../src/verifier/web/index.ts";
 import * as webProof from "../../../src/verifier/web/verify-proof.ts";

@@ -1,5 +1,5 @@
 import type { PeerCertificate } from "../../../platform/listener/client-certificate.ts";
-import { bearerToken } from "../../../verifier/bearer-token.ts";
+import { bearerToken } from "../../../platform/net/bearer-token.ts";
 import type { Admin, AdminAccess, Scope } from "../../session/admin/access.ts";
 import type { RefusalReason } from "../../session/errors.ts";
 

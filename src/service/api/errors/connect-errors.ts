@@ -1,8 +1,8 @@
 /** Translates failures of the domain to the errors that RPC callers (and, through them, HTTP callers) see. No other module does. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
+import { dpopChallenge } from "../../../platform/dpop/proof.ts";
 import { retryAfter } from "../../../platform/listener/exchange.ts";
-import { dpopChallenge } from "../../../verifier/dpop/proof.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
 import { explainUnknownField } from "./unknown-field.ts";

@@ -1,7 +1,7 @@
 /** Verifies the credential of a call before its message is read. Whether the session is live is decided later, by the store. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
-import { bearerToken, dpopToken } from "../../../verifier/bearer-token.ts";
+import { bearerToken, dpopToken } from "../../../platform/net/bearer-token.ts";
 import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/authenticate.ts";
 import type { Limited, Refused } from "../../session/errors.ts";
 import type { AccessTokens, PeekableRateLimit } from "../../session/ports.ts";

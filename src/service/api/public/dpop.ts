@@ -1,8 +1,8 @@
 /** Verifies the DPoP proof of a request (RFC 9449), before anything is decided about the request's token. */
 import type { HandlerContext } from "@connectrpc/connect";
-import { type ProofExpectation, type ProofResult, refuseProof } from "../../../verifier/dpop/proof.ts";
-import { proofUrl } from "../../../verifier/dpop/proof-url.ts";
-import type { Replays } from "../../../verifier/dpop/replays.ts";
+import { type ProofExpectation, type ProofResult, refuseProof } from "../../../platform/dpop/proof.ts";
+import { proofUrl } from "../../../platform/dpop/proof-url.ts";
+import type { Replays } from "../../../platform/dpop/replays.ts";
 import type { FailureDeps } from "../../session/attempts.ts";
 import type { KeyProof } from "../../session/devices/key.ts";
 import type { DeviceChallenges } from "../../session/devices/ports.ts";

@@ -1,7 +1,7 @@
 /** auth.v1.OAuthService: the token, revocation and metadata endpoints. Neither reads nor sets a cookie. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { GrantTokenRequest, OAuthService } from "../../../../gen/auth/v1/oauth_pb.ts";
-import { PROOF_ALGORITHMS } from "../../../verifier/dpop/proof-key.ts";
+import { PROOF_ALGORITHMS } from "../../../platform/dpop/proof-key.ts";
 import { revokeToken } from "../../session/endings/revoke-token.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import type { SessionId } from "../../session/model.ts";

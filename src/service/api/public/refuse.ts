@@ -1,6 +1,6 @@
 /** Refuses callers of the public API whose credential is not accepted. */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
-import { dpopToken } from "../../../verifier/bearer-token.ts";
+import { dpopToken } from "../../../platform/net/bearer-token.ts";
 import type { FailureDeps } from "../../session/attempts.ts";
 import type { Refused } from "../../session/errors.ts";
 import type { RefreshTokens } from "../../session/ports.ts";

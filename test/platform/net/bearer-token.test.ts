@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bearerToken, dpopToken } from "../../src/verifier/bearer-token.ts";
+import { bearerToken, dpopToken } from "../../../src/platform/net/bearer-token.ts";
 
 test.each<[string | null, string | undefined]>([
   [null, undefined],

@@ -1,7 +1,7 @@
 /** The URLs in proofs are compared by the URL standard, if they are valid URIs (RFC 3986). */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { proofUrl } from "../../../src/verifier/dpop/proof-url.ts";
+import { proofUrl } from "../../../src/platform/dpop/proof-url.ts";
 
 test.each([
   ["https://a.example", "https://a.example/"],

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { createReplays } from "../../../src/verifier/dpop/replays.ts";
+import { createReplays } from "../../../src/platform/dpop/replays.ts";
 
 test("a proof is new once in the window, and forgotten after two of them", () => {
   let nowMs = 0;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { KnownSignatures } from "../../src/verifier/known-signatures.ts";
+import { KnownSignatures } from "../../../src/platform/jws/known-signatures.ts";
 
 type Key = { readonly accepts: ReadonlySet<string> };
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RecentlyUsed } from "../../src/verifier/recently-used.ts";
+import { RecentlyUsed } from "../../../src/platform/caches/recently-used.ts";
 
 test("never holds more than its size, and returns the last value of a key", () => {
   const step = fc.record({ key: fc.integer({ min: 0, max: 30 }).map(String), set: fc.boolean() });

@@ -1,5 +1,5 @@
 /** Reads the public key in a proof of possession. Every runtime accepts the same keys. */
-import { type PublicMembers, readPublicMembers } from "../public-key.ts";
+import { type PublicMembers, readPublicMembers } from "../jws/public-key.ts";
 
 /** The accepted algorithms. `Ed25519` is the newer name of `EdDSA` with that curve (RFC 9864). */
 export const PROOF_ALGORITHMS = ["ES256", "RS256", "EdDSA", "Ed25519"] as const;

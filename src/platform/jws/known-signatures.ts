@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { RecentlyUsed } from "./recently-used.ts";
+import { RecentlyUsed } from "../caches/recently-used.ts";
 
 /** How many tokens are remembered. Each takes about 200 bytes. */
 const MAX_TOKENS = 2048;

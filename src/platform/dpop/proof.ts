@@ -1,7 +1,7 @@
 /** The rules of a DPoP proof (RFC 9449 section 4.3), except its signature and its hashes, which each runtime checks itself. */
 
-import { type CompactJws, readCompactJws, readHeader, readPayload } from "../../platform/jws/compact-jws.ts";
-import type { KeyFault } from "../public-key.ts";
+import { type CompactJws, readCompactJws, readHeader, readPayload } from "../jws/compact-jws.ts";
+import type { KeyFault } from "../jws/public-key.ts";
 import { PROOF_ALGORITHMS, type ProofAlgorithm, type ProofKey, readProofKey } from "./proof-key.ts";
 import { proofUrl } from "./proof-url.ts";
 

@@ -1,6 +1,6 @@
 /** Which public keys are accepted, wherever one is read or registered. This file is used in every runtime. */
 
-import { decodeBytes } from "../platform/jws/segment.ts";
+import { decodeBytes } from "./segment.ts";
 
 type Jwk = Readonly<Record<string, unknown>>;
 /** The required members of a public key, in the order of RFC 7638 section 3.2. */

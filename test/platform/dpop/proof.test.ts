@@ -2,8 +2,8 @@
 import { createHmac, createPublicKey } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { PROOF_REFUSALS, type ProofExpectation } from "../../../src/verifier/dpop/proof.ts";
-import { verifyProof } from "../../../src/verifier/dpop/verify-proof.ts";
+import { PROOF_REFUSALS, type ProofExpectation } from "../../../src/platform/dpop/proof.ts";
+import { verifyProof } from "../../../src/platform/dpop/verify-proof.ts";
 import { verifyProof as verifyOnTheWeb } from "../../../src/verifier/web/verify-proof.ts";
 import { type Change, clientKey, dpop, segment, signed } from "../../support/dpop.ts";
 

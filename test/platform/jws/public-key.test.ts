@@ -1,14 +1,14 @@
 /** Which public keys are accepted, at the limits of each member. */
 import { generateKeyPairSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { readJwk } from "../../src/verifier/jwk.ts";
 import {
   findKeyFault,
   isPoint,
   isSignature,
   type KeyAlgorithm,
   readPublicMembers,
-} from "../../src/verifier/public-key.ts";
+} from "../../../src/platform/jws/public-key.ts";
+import { readJwk } from "../../../src/verifier/jwk.ts";
 
 type Jwk = Readonly<Record<string, unknown>>;
 const jwkOf = ({ publicKey }: { publicKey: { export(options: { format: "jwk" }): object } }) =>

@@ -1,7 +1,7 @@
 import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
-import type { CompactJws } from "../../platform/jws/compact-jws.ts";
-import { findKeyFault, type PublicMembers } from "../public-key.ts";
-import { RecentlyUsed } from "../recently-used.ts";
+import { RecentlyUsed } from "../caches/recently-used.ts";
+import type { CompactJws } from "../jws/compact-jws.ts";
+import { findKeyFault, type PublicMembers } from "../jws/public-key.ts";
 import { PROOF_FAULTS, type ProofExpectation, type ProofResult, readProof, refuseProof } from "./proof.ts";
 import { type ProofAlgorithm, type ProofKey, thumbprintInput } from "./proof-key.ts";
 

@@ -1,8 +1,8 @@
-import type { Refusals } from "../refusals.ts";
-import type { Verdict } from "../verdict.ts";
-import { type ProofExpectation, type ProofRefused, type ProofResult, refuseProof } from "./proof.ts";
-import { proofUrl } from "./proof-url.ts";
-import type { Replays } from "./replays.ts";
+import { type ProofExpectation, type ProofRefused, type ProofResult, refuseProof } from "../platform/dpop/proof.ts";
+import { proofUrl } from "../platform/dpop/proof-url.ts";
+import type { Replays } from "../platform/dpop/replays.ts";
+import type { Refusals } from "./refusals.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** The parts of a request that a proof is checked against (RFC 9449 section 7). */
 export type ProvingRequest = {
