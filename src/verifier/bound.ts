@@ -1,7 +1,7 @@
 import { type ProofExpectation, type ProofRefused, type ProofResult, refuseProof } from "../platform/dpop/proof.ts";
 import { proofUrl } from "../platform/dpop/proof-url.ts";
 import type { Replays } from "../platform/dpop/replays.ts";
-import type { Refusals } from "./refusals.ts";
+import type { Refusals } from "./refusals/refusals.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** The parts of a request that a proof is checked against (RFC 9449 section 7). */

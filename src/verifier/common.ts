@@ -12,7 +12,7 @@ export { type AdapterOptions, type Authorization, authorize, type CallerRequest,
 export type { ProvingRequest } from "./bound.ts";
 export type { VerifierOptions } from "./options.ts";
 export { VerifierClosedError } from "./ready.ts";
-export type { RefusalRecords } from "./refusals.ts";
-export type { RefusalRecord, Report, VerifierEvent } from "./report.ts";
+export type { RefusalRecords } from "./refusals/refusals.ts";
+export type { RefusalRecord, Report, VerifierEvent } from "./refusals/report.ts";
 export { type Accepted, type Actor, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
 export type { Decider, Verifier, VerifierState } from "./verifier.ts";

@@ -2,7 +2,7 @@
 
 import { verifyProof } from "../platform/dpop/verify-proof.ts";
 import { checkRuntime } from "../platform/runtime/check.ts";
-import { createAdminClient } from "./admin-client.ts";
+import { createAdminClient } from "./admin/client.ts";
 import type { VerifierOptions } from "./options.ts";
 import { checkToken, type Key, NodeKeySet } from "./token.ts";
 import { createVerifierOn, type Runtime, type Verifier } from "./verifier.ts";

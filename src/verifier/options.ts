@@ -1,6 +1,6 @@
 import type { SecureClientSessionOptions } from "node:http2";
 import type { Interceptor, Transport } from "@connectrpc/connect";
-import type { Report } from "./report.ts";
+import type { Report } from "./refusals/report.ts";
 
 export type VerifierOptions = {
   /** The issuer: `iss` of every accepted token. */

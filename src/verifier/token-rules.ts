@@ -2,8 +2,8 @@
 import { type CompactJws, readCompactJws, readHeader } from "../platform/jws/compact-jws.ts";
 import { isSignature } from "../platform/jws/public-key.ts";
 import { parseObject } from "../platform/jws/strict-json.ts";
-import { isAlgorithm, type PublishedKey } from "./jwk.ts";
-import type { KeySet } from "./key-set.ts";
+import { isAlgorithm, type PublishedKey } from "./keys/jwk.ts";
+import type { KeySet } from "./keys/key-set.ts";
 import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
 
 /** The greatest length of a token, in characters. No access token of the service is longer. */

@@ -2,8 +2,8 @@ import { importPublicKey, isSignedBy } from "../platform/dpop/verify-proof.ts";
 import type { CompactJws } from "../platform/jws/compact-jws.ts";
 import { KnownSignatures } from "../platform/jws/known-signatures.ts";
 import { decodeText } from "../platform/jws/segment.ts";
-import { type PublishedKey, readJwk } from "./jwk.ts";
-import { KeySet, type KeySetDeps } from "./key-set.ts";
+import { type PublishedKey, readJwk } from "./keys/jwk.ts";
+import { KeySet, type KeySetDeps } from "./keys/key-set.ts";
 import {
   type Checked,
   checkClaims,

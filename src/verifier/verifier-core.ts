@@ -1,12 +1,12 @@
 import { RecentlyUsed } from "../platform/caches/recently-used.ts";
 import { afterReading } from "../platform/clock/after-reading.ts";
-import type { Introspect } from "./introspection.ts";
-import type { PublishedKey } from "./jwk.ts";
-import type { KeySet } from "./key-set.ts";
-import type { OnDemand } from "./on-demand.ts";
+import type { Introspect } from "./admin/introspection.ts";
+import type { PublishedKey } from "./keys/jwk.ts";
+import type { KeySet } from "./keys/key-set.ts";
 import type { Settings } from "./options.ts";
-import type { Refusals } from "./refusals.ts";
-import type { RevokedSessions } from "./revoked-sessions.ts";
+import type { Refusals } from "./refusals/refusals.ts";
+import type { OnDemand } from "./revocations/on-demand.ts";
+import type { RevokedSessions } from "./revocations/revoked-sessions.ts";
 import { type Checked, type Refused, readToken } from "./token-rules.ts";
 import { type Accepted, REFUSED_PROMISES, type Refusal, type Verdict } from "./verdict.ts";
 

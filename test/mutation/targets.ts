@@ -26,9 +26,14 @@ export const TARGETS: Readonly<Record<string, Target>> = {
     leftOut: ["test/service/store/embedded/{kill,durability,disk-full}.test.ts"],
   },
   verifier: {
-    sources: ["src/verifier/**/*.ts", "src/platform/jws/*.ts"],
-    tests: ["test/verifier", "test/platform/jws", "test/vectors"],
-    leftOut: ["test/verifier/{real-service,known-signatures}.test.ts"],
+    sources: ["src/verifier/**/*.ts", "src/platform/{caches,dpop,jws}/*.ts", "src/platform/net/bearer-token.ts"],
+    tests: [
+      "test/verifier",
+      "test/platform/{caches,dpop,jws}",
+      "test/platform/net/bearer-token.test.ts",
+      "test/vectors",
+    ],
+    leftOut: ["test/verifier/real-service.test.ts", "test/platform/jws/known-signatures.test.ts"],
   },
   signals: {
     sources: ["src/service/signals/**/*.ts"],

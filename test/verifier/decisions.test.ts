@@ -1,7 +1,7 @@
 /** What a verifier decides about tokens that it knows, and when it asks the issuer again. */
 import { describe, expect, onTestFinished, test } from "vitest";
+import { createIntrospection } from "../../src/verifier/admin/introspection.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
-import { createIntrospection } from "../../src/verifier/introspection.ts";
 import { REFUSED, type Verdict } from "../../src/verifier/verdict.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
 import { AUDIENCE, createForge, ISSUER, NOW_MS } from "../vectors/format.ts";

@@ -7,8 +7,8 @@ import {
   type WatchRevocationsResponse,
   WatchRevocationsResponseSchema,
 } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { Revocations } from "../../src/verifier/revocations.ts";
-import type { FeedDeps } from "../../src/verifier/revoked-sessions.ts";
+import { Revocations } from "../../src/verifier/revocations/revocations.ts";
+import type { FeedDeps } from "../../src/verifier/revocations/revoked-sessions.ts";
 import { until } from "../support/until.ts";
 
 type Batch = {

@@ -1,8 +1,8 @@
 /** When a key set is read again, trusted and withdrawn, to the millisecond. */
 import { describe, expect, test } from "vitest";
-import type { PublishedKey } from "../../src/verifier/jwk.ts";
-import { KeySet } from "../../src/verifier/key-set.ts";
-import type { VerifierEvent } from "../../src/verifier/report.ts";
+import type { PublishedKey } from "../../src/verifier/keys/jwk.ts";
+import { KeySet } from "../../src/verifier/keys/key-set.ts";
+import type { VerifierEvent } from "../../src/verifier/refusals/report.ts";
 
 const START = 5_000;
 

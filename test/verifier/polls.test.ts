@@ -4,12 +4,12 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import type { AdminClient } from "../../src/verifier/admin-api.ts";
+import type { AdminClient } from "../../src/verifier/admin/api.ts";
 import { Closing } from "../../src/verifier/closing.ts";
-import { createOnDemand } from "../../src/verifier/on-demand.ts";
-import { PolledRevocations } from "../../src/verifier/polled-revocations.ts";
 import { VerifierClosedError } from "../../src/verifier/ready.ts";
-import type { VerifierEvent } from "../../src/verifier/report.ts";
+import type { VerifierEvent } from "../../src/verifier/refusals/report.ts";
+import { createOnDemand } from "../../src/verifier/revocations/on-demand.ts";
+import { PolledRevocations } from "../../src/verifier/revocations/polled-revocations.ts";
 
 type Batch = MessageInitShape<typeof WatchRevocationsResponseSchema>;
 const expireTime = timestampFromMs(1e12);

@@ -3,9 +3,9 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import type { AdminClient } from "../../src/verifier/admin-api.ts";
-import type { VerifierEvent } from "../../src/verifier/report.ts";
-import { Revocations } from "../../src/verifier/revocations.ts";
+import type { AdminClient } from "../../src/verifier/admin/api.ts";
+import type { VerifierEvent } from "../../src/verifier/refusals/report.ts";
+import { Revocations } from "../../src/verifier/revocations/revocations.ts";
 
 type Batch = MessageInitShape<typeof WatchRevocationsResponseSchema>;
 const START = 1_000_000;

@@ -6,7 +6,7 @@ import {
   WatchRevocationsResponseSchema,
 } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { afterReading } from "../../src/platform/clock/after-reading.ts";
-import { Revocations } from "../../src/verifier/revocations.ts";
+import { Revocations } from "../../src/verifier/revocations/revocations.ts";
 
 /** Starts a feed that sends a batch on demand and records whether its caller gives up. */
 function startFeed() {

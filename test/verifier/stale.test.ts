@@ -6,7 +6,7 @@ import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts
 import { thumbprintBytes } from "../../src/service/session/devices/key.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import { authorize } from "../../src/verifier/index.ts";
-import { Revocations } from "../../src/verifier/revocations.ts";
+import { Revocations } from "../../src/verifier/revocations/revocations.ts";
 import { clientKey, dpop } from "../support/dpop.ts";
 import { untilTrue } from "../support/until.ts";
 import { follow } from "../support/verifier/follow.ts";

@@ -1,8 +1,8 @@
 /** The entry point of the package for every runtime other than Node. It has the same functions and types as that for Node. */
 import { readAllBytes, type UniversalClientFn, universalClientResponseFromFetch } from "@connectrpc/connect/protocol";
 import { createTransport } from "@connectrpc/connect/protocol-connect";
-import { type AdminClient, createClientBy, MAX_RESPONSE_BYTES } from "../admin-api.ts";
-import { KeySet } from "../key-set.ts";
+import { type AdminClient, createClientBy, MAX_RESPONSE_BYTES } from "../admin/api.ts";
+import { KeySet } from "../keys/key-set.ts";
 import type { VerifierOptions } from "../options.ts";
 import { createVerifierOn, type Runtime, type Verifier } from "../verifier.ts";
 import { checkToken, importKey, type Key } from "./token.ts";

@@ -1,8 +1,8 @@
 import { importJWK } from "jose";
 import type { CompactJws } from "../../platform/jws/compact-jws.ts";
 import { decodeText } from "../../platform/jws/segment.ts";
-import { type Algorithm, type PublishedKey, readJwk } from "../jwk.ts";
-import type { KeySet } from "../key-set.ts";
+import { type Algorithm, type PublishedKey, readJwk } from "../keys/jwk.ts";
+import type { KeySet } from "../keys/key-set.ts";
 import {
   type Checked,
   checkClaims,

@@ -8,7 +8,7 @@ import {
   type KeyAlgorithm,
   readPublicMembers,
 } from "../../../src/platform/jws/public-key.ts";
-import { readJwk } from "../../../src/verifier/jwk.ts";
+import { readJwk } from "../../../src/verifier/keys/jwk.ts";
 
 type Jwk = Readonly<Record<string, unknown>>;
 const jwkOf = ({ publicKey }: { publicKey: { export(options: { format: "jwk" }): object } }) =>

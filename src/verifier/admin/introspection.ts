@@ -1,6 +1,6 @@
-import type { AdminClient } from "./admin-api.ts";
-import { limitCall } from "./closing.ts";
-import { REFUSED, type Verdict } from "./verdict.ts";
+import { limitCall } from "../closing.ts";
+import { REFUSED, type Verdict } from "../verdict.ts";
+import type { AdminClient } from "./api.ts";
 
 const TIMEOUT_MS = 1000;
 

@@ -1,11 +1,11 @@
 /** Describes why a token was refused: what this verifier expects, and what the token has. Neither contains the token or its signature. */
 
-import { PROOF_TOLERANCE_MS } from "../platform/dpop/proof.ts";
-import { proofUrl } from "../platform/dpop/proof-url.ts";
-import { readSegment } from "../platform/jws/compact-jws.ts";
-import { ALGORITHMS, type PublishedKey } from "./jwk.ts";
+import { PROOF_TOLERANCE_MS } from "../../platform/dpop/proof.ts";
+import { proofUrl } from "../../platform/dpop/proof-url.ts";
+import { readSegment } from "../../platform/jws/compact-jws.ts";
+import { ALGORITHMS, type PublishedKey } from "../keys/jwk.ts";
+import { MAX_LENGTH, REQUIRED_CLAIMS } from "../token-rules.ts";
 import type { Details } from "./report.ts";
-import { MAX_LENGTH, REQUIRED_CLAIMS } from "./token-rules.ts";
 
 /** The greatest length of a text in a description, in code points. A longer one ends with an ellipsis. */
 const MAX_TEXT = 200;

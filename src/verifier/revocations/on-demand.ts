@@ -1,7 +1,7 @@
-import { pause } from "../platform/clock/pause.ts";
-import type { Closing } from "./closing.ts";
+import { pause } from "../../platform/clock/pause.ts";
+import type { Closing } from "../closing.ts";
+import { VerifierClosedError } from "../ready.ts";
 import type { PolledRevocations } from "./polled-revocations.ts";
-import { VerifierClosedError } from "./ready.ts";
 
 const RETRY_MS = 1000;
 

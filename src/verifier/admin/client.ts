@@ -1,8 +1,8 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { ClientSessions } from "../platform/http2/client-sessions.ts";
-import { type AdminClient, type AdminClientOptions, createClientBy, MAX_RESPONSE_BYTES } from "./admin-api.ts";
-import type { Closing } from "./closing.ts";
+import { ClientSessions } from "../../platform/http2/client-sessions.ts";
+import type { Closing } from "../closing.ts";
+import { type AdminClient, type AdminClientOptions, createClientBy, MAX_RESPONSE_BYTES } from "./api.ts";
 
 /** Pings detect a dead connection, which would stay unnoticed while the stream is idle. */
 const PING = { pingIntervalMs: 2000, pingTimeoutMs: 5000 };

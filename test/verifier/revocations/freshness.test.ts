@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Freshness } from "../../src/verifier/freshness.ts";
+import { Freshness } from "../../../src/verifier/revocations/freshness.ts";
 
 /** The local monotonic and wall clocks at the start. The clock of the store starts at 1,000,000. */
 const [M, W] = [5_000, 70_000_000];

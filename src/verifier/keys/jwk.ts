@@ -1,6 +1,6 @@
 /** Reads the keys of an issuer (RFC 7517). This file is used in every runtime. */
-import type { CompactJws } from "../platform/jws/compact-jws.ts";
-import { findKeyFault, type KeyAlgorithm, readPublicMembers } from "../platform/jws/public-key.ts";
+import type { CompactJws } from "../../platform/jws/compact-jws.ts";
+import { findKeyFault, type KeyAlgorithm, readPublicMembers } from "../../platform/jws/public-key.ts";
 
 /** The accepted algorithms of access tokens. They are all asymmetric; `none` is not accepted. */
 export type Algorithm = KeyAlgorithm;

@@ -1,7 +1,7 @@
 /** How a key set is read, and the time for which it is used. */
 import { expect, test } from "vitest";
-import { readKeys, readMaxAgeMs } from "../../src/verifier/jwks.ts";
-import { importKey } from "../../src/verifier/token.ts";
+import { readKeys, readMaxAgeMs } from "../../../src/verifier/keys/jwks.ts";
+import { importKey } from "../../../src/verifier/token.ts";
 
 test.each([
   [undefined, 60_000],

@@ -1,6 +1,6 @@
 import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
-import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import type { VerifierOptions } from "./options.ts";
+import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { VerifierOptions } from "../options.ts";
 
 export type AdminClient = Client<typeof SessionAdminService>;
 

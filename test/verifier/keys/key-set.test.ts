@@ -1,8 +1,8 @@
 /** Key sets that are broken, too large or at another URL. */
 import { describe, expect, test } from "vitest";
-import { generateSigningKey } from "../../src/service/tokens/generate-key.ts";
-import { follow } from "../support/verifier/follow.ts";
-import { startIssuer } from "../support/verifier/issuer.ts";
+import { generateSigningKey } from "../../../src/service/tokens/generate-key.ts";
+import { follow } from "../../support/verifier/follow.ts";
+import { startIssuer } from "../../support/verifier/issuer.ts";
 
 /** Returns a valid public key. */
 function publicKey(kid: string) {

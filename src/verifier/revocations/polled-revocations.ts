@@ -1,5 +1,5 @@
-import { limitCall } from "./closing.ts";
-import { shareByPolling } from "./one-at-a-time.ts";
+import { limitCall } from "../closing.ts";
+import { shareByPolling } from "../one-at-a-time.ts";
 import { type FeedDeps, RevokedSessions } from "./revoked-sessions.ts";
 
 const TIMEOUT_MS = 5000;

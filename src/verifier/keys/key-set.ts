@@ -1,9 +1,9 @@
-import { pause } from "../platform/clock/pause.ts";
-import { limitCall } from "./closing.ts";
+import { pause } from "../../platform/clock/pause.ts";
+import { limitCall } from "../closing.ts";
+import { type OneAtATime, shareByPolling, shareByPromise } from "../one-at-a-time.ts";
+import type { Report } from "../refusals/report.ts";
 import type { ImportKey, PublishedKey } from "./jwk.ts";
 import { MIN_MAX_AGE_MS, readKeys, readMaxAgeMs } from "./jwks.ts";
-import { type OneAtATime, shareByPolling, shareByPromise } from "./one-at-a-time.ts";
-import type { Report } from "./report.ts";
 
 /** The shortest time between two reads that are caused by unknown `kid`s, in ms. */
 const COOLDOWN_MS = MIN_MAX_AGE_MS;

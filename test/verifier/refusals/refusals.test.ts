@@ -4,19 +4,19 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Code, createClient, createRouterTransport } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
-import { SessionService } from "../../gen/auth/v1/session_pb.ts";
+import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import {
   accessTokenInterceptor,
   accessTokenMiddleware,
   createVerifier,
   type VerifierEvent,
   type VerifierOptions,
-} from "../../src/verifier/index.ts";
-import { describeRefusal } from "../../src/verifier/refusal-details.ts";
-import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
-import { bearer } from "../support/sessions.ts";
-import { CLAIMS, createForge, HEAD, NOW_MS } from "../vectors/format.ts";
-import { createSign, JWKS } from "../vectors/keys.ts";
+} from "../../../src/verifier/index.ts";
+import { describeRefusal } from "../../../src/verifier/refusals/details.ts";
+import { createVerifier as createWebVerifier } from "../../../src/verifier/web/index.ts";
+import { bearer } from "../../support/sessions.ts";
+import { CLAIMS, createForge, HEAD, NOW_MS } from "../../vectors/format.ts";
+import { createSign, JWKS } from "../../vectors/keys.ts";
 
 const ISSUER = "https://auth.example";
 const AUDIENCE = "https://api.example";

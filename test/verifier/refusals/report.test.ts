@@ -1,6 +1,6 @@
 /** What a report gets: errors that a log in JSON shows. A report that fails changes nothing. */
 import { expect, test } from "vitest";
-import { toSafeReport, type VerifierEvent } from "../../src/verifier/report.ts";
+import { toSafeReport, type VerifierEvent } from "../../../src/verifier/refusals/report.ts";
 
 /** Returns an error with this many causes, which are named by their depth. */
 const nested = (causes: number): Error => new Error(`${causes}`, causes === 0 ? {} : { cause: nested(causes - 1) });

@@ -2,9 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { SessionAdminService, WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { Revocations } from "../../src/verifier/revocations.ts";
-import { untilTrue } from "../support/until.ts";
+import { SessionAdminService, WatchRevocationsResponseSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { Revocations } from "../../../src/verifier/revocations/revocations.ts";
+import { untilTrue } from "../../support/until.ts";
 
 test("forgets a session when its last token has expired, so that memory is bounded", async () => {
   let now = 1_000_000;

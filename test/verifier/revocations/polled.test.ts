@@ -1,12 +1,12 @@
 /** A verifier that polls reads keys and revocations only when a token needs them. */
 import { create } from "@bufbuild/protobuf";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { shareByPolling } from "../../src/verifier/one-at-a-time.ts";
-import { PolledRevocations } from "../../src/verifier/polled-revocations.ts";
-import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
-import { follow } from "../support/verifier/follow.ts";
-import { AUDIENCE, ISSUER, startIssuer } from "../support/verifier/issuer.ts";
+import { WatchRevocationsResponseSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { shareByPolling } from "../../../src/verifier/one-at-a-time.ts";
+import { PolledRevocations } from "../../../src/verifier/revocations/polled-revocations.ts";
+import { createVerifier as createWebVerifier } from "../../../src/verifier/web/index.ts";
+import { follow } from "../../support/verifier/follow.ts";
+import { AUDIENCE, ISSUER, startIssuer } from "../../support/verifier/issuer.ts";
 
 const POLLS = { pollIntervalMs: 2000, policy: "refuse" } as const;
 

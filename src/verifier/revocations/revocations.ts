@@ -1,7 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { afterReading, patientTimeout } from "../platform/clock/after-reading.ts";
-import { pause } from "../platform/clock/pause.ts";
+import type { WatchRevocationsResponse } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { afterReading, patientTimeout } from "../../platform/clock/after-reading.ts";
+import { pause } from "../../platform/clock/pause.ts";
 import { Freshness } from "./freshness.ts";
 import { type FeedDeps, RevokedSessions } from "./revoked-sessions.ts";
 

@@ -1,5 +1,5 @@
-import type { ProofRefusal } from "../platform/dpop/proof.ts";
-import type { Refusal } from "./verdict.ts";
+import type { ProofRefusal } from "../../platform/dpop/proof.ts";
+import type { Refusal } from "../verdict.ts";
 
 /** Texts by the name of a claim, or of a header member. */
 export type Details = Readonly<Record<string, string>>;

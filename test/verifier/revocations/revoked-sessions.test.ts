@@ -2,8 +2,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
-import { WatchRevocationsResponseSchema } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { RevokedSessions } from "../../src/verifier/revoked-sessions.ts";
+import { WatchRevocationsResponseSchema } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { RevokedSessions } from "../../../src/verifier/revocations/revoked-sessions.ts";
 
 class Known extends RevokedSessions {
   stalenessMs(): number {

@@ -1,7 +1,7 @@
-import type { ProofRefusal } from "../platform/dpop/proof.ts";
-import { type DetailDeps, describeRefusal, type Presented } from "./refusal-details.ts";
+import type { ProofRefusal } from "../../platform/dpop/proof.ts";
+import type { Refusal } from "../verdict.ts";
+import { type DetailDeps, describeRefusal, type Presented } from "./details.ts";
 import type { RefusalRecord, Report } from "./report.ts";
-import type { Refusal } from "./verdict.ts";
 
 /** After a refusal was reported, the next one for the same reason is reported after this time, in ms. */
 const REPORT_INTERVAL_MS = 60_000;

@@ -7,12 +7,12 @@ import { gzipSync } from "node:zlib";
 import { Code, createRouterTransport, type Interceptor } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import { createClientBy } from "../../src/verifier/admin-api.ts";
-import { createAdminClient } from "../../src/verifier/admin-client.ts";
-import { Closing } from "../../src/verifier/closing.ts";
-import { startFaultyProxy } from "../support/faulty-proxy.ts";
-import { inTime } from "../support/until.ts";
+import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import { createClientBy } from "../../../src/verifier/admin/api.ts";
+import { createAdminClient } from "../../../src/verifier/admin/client.ts";
+import { Closing } from "../../../src/verifier/closing.ts";
+import { startFaultyProxy } from "../../support/faulty-proxy.ts";
+import { inTime } from "../../support/until.ts";
 
 const MAX_BYTES = 4_194_304;
 

@@ -1,8 +1,8 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { WatchRevocationsResponse } from "../../gen/auth/admin/v1/session_admin_pb.ts";
-import type { AdminClient } from "./admin-api.ts";
-import type { Report } from "./report.ts";
+import type { WatchRevocationsResponse } from "../../../gen/auth/admin/v1/session_admin_pb.ts";
+import type { AdminClient } from "../admin/api.ts";
+import type { Report } from "../refusals/report.ts";
 
 const SWEEP_INTERVAL_MS = 10_000;
 

@@ -1,6 +1,6 @@
 /** Reads key sets (RFC 7517 section 5). Their size and their number of keys are limited, because the source is not trusted. */
 
-import { parseObject } from "../platform/jws/strict-json.ts";
+import { parseObject } from "../../platform/jws/strict-json.ts";
 import type { ImportKey, PublishedKey } from "./jwk.ts";
 
 const MAX_BYTES = 256 * 1024;
