@@ -1,5 +1,5 @@
 /** Checks the files that hold secrets or grant rights, and the embedded store with its disk space. */
-import { stat, statfs } from "node:fs/promises";
+import { access, constants, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
 import { protectionFault } from "../../../platform/files/protection.ts";
@@ -110,6 +110,8 @@ async function checkExchangeClients({ warning }: Report, config: Config, clients
 
 /** The free space, in bytes, below which the store may soon refuse writes. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
+/** The free space, in bytes, with which the store cannot open its files. */
+const FULL_BYTES = 64 * 1024;
 
 /** The result code of SQLite for a file that is not a database (sqlite.org/rescode.html). */
 const SQLITE_NOTADB = 26;
@@ -117,8 +119,22 @@ const RESTORE = "stop the service, and restore a backup (session-service restore
 
 export async function checkEmbedded(report: Report, config: Config): Promise<void> {
   if (config.redis !== undefined) return;
-  await checkFile(report, join(config.dataDir, "sessions.db"));
+  const path = join(config.dataDir, "sessions.db");
+  await checkFile(report, path);
+  for (const file of [config.dataDir, path, `${path}-wal`, `${path}-shm`]) await checkWritable(report, file);
   await checkSpace(report, config.dataDir);
+}
+
+/** A file of another user, or on a disk that is mounted for reading alone, can be read well enough to seem whole. */
+async function checkWritable(report: Report, path: string): Promise<void> {
+  try {
+    await access(path, constants.W_OK);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === "ENOENT") return; // The service makes it.
+    const remedy = code === "EROFS" ? "mount its disk for writing" : "give it to the user of the service (chown)";
+    report.fault(`${path} cannot be written (${code})`, remedy);
+  }
 }
 
 async function checkFile(report: Report, path: string): Promise<void> {
@@ -145,8 +161,12 @@ async function checkSpace(report: Report, directory: string): Promise<void> {
 }
 
 /** @param free in bytes */
-export function judgeSpace(report: Pick<Report, "warning">, free: number): void {
+export function judgeSpace(report: Pick<Report, "warning" | "fault">, free: number): void {
   if (free >= MIN_FREE_BYTES) return;
+  if (free < FULL_BYTES) {
+    report.fault("the disk of DATA_DIR is full: the service does not start, and refreshes get 503", "free space");
+    return;
+  }
   const found = `${Math.floor(free / 1024 / 1024)} MiB are free for DATA_DIR: refreshes get 503 when the disk is full`;
   report.warning(found, "free space");
 }

@@ -1,5 +1,6 @@
 import { realpathSync, statSync } from "node:fs";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { errorMessage } from "../../../platform/files/error-code.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { StoreClock } from "./clock.ts";
@@ -167,17 +168,18 @@ export class FileGuard {
     this.#files = filesOf(path).map((file) => [file, identityOf(file)] as const);
   }
 
-  /** Checks the files now. @throws StoreUnavailable if one was removed or replaced */
+  /** Checks the files now. @throws StoreUnavailable if one was removed or replaced, or cannot be examined */
   check(): void {
+    const checkedAt = performance.now();
+    this.#checkedAt = Number.NEGATIVE_INFINITY;
     for (const [file, identity] of this.#files) {
       if (identityOf(file) === identity) continue;
-      this.#checkedAt = Number.NEGATIVE_INFINITY;
       throw new StoreUnavailable(
         `embedded store: ${file} was removed or replaced while it was in use, and nothing can be stored: ` +
           `stop the service, restore ${this.#path} from a backup, start it again`,
       );
     }
-    this.#checkedAt = performance.now();
+    this.#checkedAt = checkedAt;
   }
 
   /** Works as `check`, but may use a result of the last 100 ms. */
@@ -191,8 +193,16 @@ function filesOf(path: string): readonly string[] {
   return [path, `${real}-wal`, `${real}-shm`];
 }
 
-/** Returns the device and the inode of a file as a string; an empty string if there is no such file. */
+/**
+ * Returns the device and the inode of a file as a string; an empty string if there is no such file.
+ *
+ * @throws StoreUnavailable if that cannot be determined, as without the permission for the directory, or while its disk does not respond
+ */
 function identityOf(path: string): string {
-  const found = statSync(path, { throwIfNoEntry: false });
-  return found === undefined ? "" : `${found.dev}:${found.ino}`;
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found === undefined ? "" : `${found.dev}:${found.ino}`;
+  } catch (cause) {
+    throw new StoreUnavailable(`embedded store: ${path} cannot be examined: ${errorMessage(cause)}`, { cause });
+  }
 }

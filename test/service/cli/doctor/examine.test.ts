@@ -511,6 +511,25 @@ describe("the embedded store", () => {
   });
 });
 
+// Root may write every file.
+test.runIf(process.getuid?.() !== 0)(
+  "an embedded store that cannot be written is a fault, although it is whole",
+  async () => {
+    const service = await startService();
+    const DATA_DIR = service.dataDir;
+    await service.stop();
+    const path = join(DATA_DIR, "sessions.db");
+    chmodSync(path, 0o400);
+    const all = await findings({ DATA_DIR });
+    expect(all.filter(({ level }) => level !== "ok")).toEqual([
+      {
+        ...{ check: "embedded store", level: "fault", found: `${path} cannot be written (EACCES)` },
+        remedy: "give it to the user of the service (chown)",
+      },
+    ]);
+  },
+);
+
 describe("the service", () => {
   test("that runs is asked whether it is ready, and whether ISSUER leads to it", async () => {
     const service = await startService();

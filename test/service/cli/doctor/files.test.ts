@@ -14,4 +14,6 @@ test("less free space than 256 MiB is reported", () => {
   const found = "100 MiB are free for DATA_DIR: refreshes get 503 when the disk is full";
   expect(findingsOf(100.5 * MIB)).toMatchObject([{ level: "warning", found, remedy: "free space" }]);
   expect(findingsOf(256 * MIB - 1)).toHaveLength(1);
+  expect(findingsOf(MIB)).toMatchObject([{ level: "warning" }]);
+  expect(findingsOf(0)).toMatchObject([{ level: "fault", found: expect.stringContaining("is full") }]);
 });

@@ -1,5 +1,5 @@
 /** If the file of the embedded store is removed or replaced while it is in use, the store acknowledges nothing more. */
-import { cpSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -106,6 +106,27 @@ test("a directory that comes back under its name is served again", async () => {
   renameSync(join(directory, "moved"), join(directory, "data"));
   await store.ping();
   expect(await store.end(sidOf(subject()), "logout")).toEqual(MARKED);
+});
+
+test("a file that cannot be examined, as without the permission for its directory, is an outage, until it can be again", async () => {
+  const session = newSession(subject());
+  await store.create(session, nonce(), { cap: 1 });
+  const data = join(directory, "data");
+  renameSync(data, join(directory, "moved"));
+  // Root has every permission, but cannot follow a link to itself either.
+  symlinkSync(data, data);
+  const fault = /cannot be examined.*ELOOP/;
+  await expect(store.create(newSession(subject()), nonce(), { cap: 1 })).rejects.toThrow(StoreUnavailable);
+  await expect(store.end(session.sid, "logout")).rejects.toThrow(fault);
+  const token = { generation: 1, nonce: nonce(), issuedAt: storeMs(NOW) };
+  await expect(store.rotate(sidOf(subject()), token, nonce())).rejects.toThrow(StoreUnavailable);
+  await expect(store.find(session.sid)).rejects.toThrow(StoreUnavailable);
+  await expect(store.ping()).rejects.toThrow(fault);
+  rmSync(data);
+  renameSync(join(directory, "moved"), data);
+  await store.ping();
+  // The outcome of a step that was not acknowledged is unknown. This one was committed.
+  expect(await store.find(session.sid)).toEqual({ ok: false, reason: "revoked" });
 });
 
 describe("whether a file holds sessions", () => {
