@@ -25,6 +25,21 @@ describe("an outage", () => {
     expect(["rotate", "repeat"]).toContain(outcomeOf(await store.rotate(sid, first, nonce())));
   });
 
+  test("a Redis that is killed during calls: neither errors nor the log name options of its client", async () => {
+    const redis = await server();
+    const lines: string[] = [];
+    const store = await open(redis.url, { log: (_, message) => lines.push(message) });
+    const { sid, first } = await login(store);
+    redis.pause();
+    const failures = Array.from({ length: 4 }, () => store.rotate(sid, first, nonce()).catch((error: Error) => error));
+    await redis.kill();
+    failures.push(store.ping().catch((error: Error) => error) as (typeof failures)[0]);
+    const messages = (await Promise.all(failures)).map((failure) => (failure instanceof Error ? failure.message : ""));
+    expect(messages).toContain("Redis: the connection was lost");
+    await until(() => expect(lines).not.toEqual([]));
+    expect([...messages, ...lines].join("\n")).not.toMatch(/option/);
+  });
+
   test("a Redis that is killed and comes back from its disk: sessions live, what was ended stays ended", async () => {
     const redis = await server("--appendonly", "yes", "--appendfsync", "always");
     const store = await open(redis.url);

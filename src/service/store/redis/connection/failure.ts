@@ -15,7 +15,13 @@ const BUGS =
 export function translate(error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof StoreUnavailable) return error;
   if (error.name === "ReplyError" && BUGS.test(error.message)) return error;
-  return new StoreUnavailable(`Redis: ${error.message}`);
+  return new StoreUnavailable(`Redis: ${textOf(error)}`);
+}
+
+/** Returns the text of an error for operators. Two texts of ioredis name its options, which are none of the service. */
+function textOf(error: Error): string {
+  const isCutOff = error.name === "MaxRetriesPerRequestError" || error.message.startsWith("Stream isn't writeable");
+  return isCutOff ? "the connection was lost" : error.message;
 }
 
 /** Returns whether Redis refused a command because its user lacks a permission. */
@@ -69,7 +75,7 @@ export function createProblemLog(log: Log = () => {}) {
       log("warn", `Redis: ${message}`);
     },
     report(error: unknown): void {
-      const message = error instanceof Error ? reportedBy(error).message : String(error);
+      const message = error instanceof Error ? textOf(reportedBy(error)) : String(error);
       if (current.has(message) || current.size === MAX_MESSAGES) return;
       current.add(message);
       log(error instanceof StoreRefused ? "error" : "warn", `Redis: ${message}`);
