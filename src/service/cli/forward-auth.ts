@@ -105,7 +105,7 @@ async function forwardAuth(context: Context, options: ForwardAuthOptions): Promi
       throw new CommandError(errorMessage(error));
     });
     context.print(JSON.stringify({ event: "ready", url: server.url }));
-    await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
+    await Promise.race(["SIGTERM", "SIGHUP", "SIGINT"].map((signal) => once(process, signal)));
     log({ event: "draining" });
     await server.close();
   } finally {

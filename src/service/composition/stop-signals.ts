@@ -1,9 +1,12 @@
-/** Signals order this process to stop: SIGTERM gives clients time to switch to other instances, SIGINT and every further signal do not. */
+/**
+ * Signals order this process to stop: SIGTERM gives clients time to switch to other instances, SIGINT and every further signal do not.
+ * SIGHUP, which closes a terminal and reloads other servers, counts as SIGTERM: by default it would cut requests in flight.
+ */
 import type { Logger } from "../observability/logger.ts";
 import type { Service } from "./start.ts";
 import type { StopMode } from "./stop.ts";
 
-/** A signal that arrives again within this time, in ms, is the same order to stop, passed on by a parent process. */
+/** The same order to stop that arrives again within this time, in ms, was passed on by a parent process. */
 const SAME_ORDER_MS = 500;
 
 type Stoppable = Pick<Service, "stop">;
@@ -17,12 +20,12 @@ type Deps = {
 /** Obeys the signals that arrive from now on. */
 export class StopSignals {
   readonly #deps: Deps;
-  #first: { readonly signal: string; readonly atMs: number } | undefined;
+  #first: { readonly order: StopMode; readonly atMs: number } | undefined;
   #service: Stoppable | undefined;
 
   constructor(deps: Deps) {
     this.#deps = deps;
-    for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => this.#obey(signal));
+    for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"]) process.on(signal, () => this.#obey(signal));
   }
 
   /** Whether a signal has arrived. */
@@ -37,9 +40,10 @@ export class StopSignals {
 
   #obey(signal: string): void {
     const [first, nowMs] = [this.#first, performance.now()];
-    if (first?.signal === signal && nowMs - first.atMs < SAME_ORDER_MS) return;
-    this.#first ??= { signal, atMs: nowMs };
-    const manner: StopMode = first === undefined && signal === "SIGTERM" ? "drain" : "now";
+    const order: StopMode = signal === "SIGINT" ? "now" : "drain";
+    if (first?.order === order && nowMs - first.atMs < SAME_ORDER_MS) return;
+    this.#first ??= { order, atMs: nowMs };
+    const manner: StopMode = first === undefined ? order : "now";
     this.#deps.log.info({ event: "stopping", signal, manner }, "stopping");
     this.#deps.end(Promise.resolve(this.#service?.stop(manner)));
   }

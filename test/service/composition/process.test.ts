@@ -157,7 +157,7 @@ test("a prefixed cookie name is set, and the plain one read until the date that 
 });
 
 describe("stop", () => {
-  test.each(["SIGTERM", "SIGINT"] as const)("%s ends an idle service with exit code 0", async (signal) => {
+  test.each(["SIGTERM", "SIGHUP", "SIGINT"] as const)("%s ends an idle service with exit code 0", async (signal) => {
     const service = await startService();
     // A connection that was used and is kept alive must not delay the stop.
     const caller = openPublic(service);
