@@ -88,6 +88,10 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
 
     async function signIn(): Promise<void> {
       await page.goto(`${application.url}/account`);
+      await fillLogin();
+    }
+
+    async function fillLogin(): Promise<void> {
       await page.getByLabel("Email").fill("alice@example.com");
       await page.getByLabel("Password").fill("correct horse");
       await page.getByRole("button", { name: "Sign in" }).click();
@@ -220,6 +224,20 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       await page.waitForURL(`${application.url}/`);
       expect(await page.locator("#state").textContent()).toBe("ended");
       expect(await context.cookies()).toEqual([]);
+    });
+
+    test("a login ends the former session of its browser", async () => {
+      await signIn();
+      const former = await cookieHeader();
+      await forgetAccessToken();
+      await page.goto(`${application.url}/login?next=/account`);
+      await fillLogin();
+      const refreshed = await fetch(`${service.publicUrl}/v1/auth/refresh`, {
+        method: "POST",
+        headers: { cookie: former },
+      });
+      expect(refreshed.status).toBe(401);
+      expect(await page.locator("#state").textContent()).toBe("active");
     });
 
     test("the application's server passes the query of a call on to the service", async () => {

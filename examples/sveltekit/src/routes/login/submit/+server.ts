@@ -8,15 +8,18 @@ const ACCOUNT = { id: "alice", email: "alice@example.com", password: "correct ho
 
 const leadTo = (location: string) => new Response(null, { status: 303, headers: { location } });
 
-export const POST: RequestHandler = async ({ request }) => {
+export const POST: RequestHandler = async ({ request, locals }) => {
   const form = await request.formData();
   const next = returnPath(String(form.get("next") ?? ""), "/login");
   const failure = leadTo(`/login?${new URLSearchParams({ next, failed: "" })}`);
   if (form.get("email") !== ACCOUNT.email || form.get("password") !== ACCOUNT.password) return failure;
+  const client = { userAgent: request.headers.get("user-agent") ?? "" };
+  // The browser's former session must not live on without its cookie, whoever it was of.
+  const replacesSessionId = locals.user.state === "active" ? locals.user.claims.sid : "";
   const created = await fetch(`${ADMIN_URL}/auth.admin.v1.SessionAdminService/CreateSession`, {
     method: "POST",
     headers: { authorization: `Bearer ${adminToken()}`, "content-type": "application/json" },
-    body: JSON.stringify({ subject: ACCOUNT.id, client: { userAgent: request.headers.get("user-agent") ?? "" } }),
+    body: JSON.stringify({ subject: ACCOUNT.id, client, replacesSessionId }),
     signal: AbortSignal.timeout(5_000),
   }).catch(() => undefined);
   if (!created?.ok) return failure;
