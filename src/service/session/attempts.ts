@@ -16,7 +16,7 @@ type Attempt = {
 };
 
 /** Makes an attempt within its limit. If the store did not respond, the attempt does not count. */
-export async function attempt<T>(
+export async function attemptWithin<T>(
   { rateLimit, key, about, requester, audit }: Attempt,
   work: () => Promise<T>,
 ): Promise<T | Limited> {

@@ -5,7 +5,7 @@ import { ServiceError } from "../../session/errors.ts";
 import { errorOf, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { invalidClient, twoCredentials } from "../errors/oauth-errors.ts";
 import type { Gate } from "../gates/gates.ts";
-import { refusal } from "../refusal.ts";
+import { refuseCredential } from "../refuse-credential.ts";
 import { requestContextOf } from "../request-context.ts";
 import {
   basicCredential,
@@ -63,7 +63,8 @@ function admit(
   unauthenticated: ConnectError,
 ) {
   const { method } = context;
-  if (!identified.ok) throw refusal(deps, { reason: identified.reason, admin: true }, context, unauthenticated);
+  if (!identified.ok)
+    throw refuseCredential(deps, { reason: identified.reason, admin: true }, context, unauthenticated);
   const request = requestContextOf(context);
   request.admin = identified.caller;
   const scope = scopeOf(method);

@@ -11,7 +11,7 @@ import type { SessionStore } from "../../session/ports.ts";
 import { toWallClock } from "../../session/time.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { badProof, nonceRequired } from "../errors/oauth-errors.ts";
-import { countFailure } from "../refusal.ts";
+import { countFailure } from "../refuse-credential.ts";
 import { requestContextOf } from "../request-context.ts";
 
 export type DpopParts = {

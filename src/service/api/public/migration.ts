@@ -13,7 +13,7 @@ import type { Application, Reply } from "../../session/migration/application.ts"
 import { type MigrateDeps, type Migrated, migrate, type NotMigrated } from "../../session/migration/migrate.ts";
 import { createSingleFlight } from "../../session/migration/single-flight.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { countFailure } from "../refusal.ts";
+import { countFailure } from "../refuse-credential.ts";
 import { requestContextOf } from "../request-context.ts";
 import { type ReplyDeps, readReply } from "./migration-reply.ts";
 import { findOldCookies, type OldCookies } from "./old-cookies.ts";

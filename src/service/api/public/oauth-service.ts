@@ -9,7 +9,7 @@ import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
 import { refresh } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { badProof, invalidTarget, METADATA_PATH, unsupportedGrantType } from "../errors/oauth-errors.ts";
-import { refusal } from "../refusal.ts";
+import { refuseCredential } from "../refuse-credential.ts";
 import { requestContextOf } from "../request-context.ts";
 import { provenKey } from "./dpop.ts";
 import { expiresIn, resourcesOf } from "./oauth-parameters.ts";
@@ -49,7 +49,7 @@ export function oauthService(deps: OAuthServiceDeps): ServiceImpl<typeof OAuthSe
       const result = await revokeToken(deps, token, requestContextOf(context), proof);
       if (result.ok) return {};
       // An invalid token is no error (RFC 7009 section 2.2), but an address may present only a limited number of them.
-      const error = refusal(deps, result, context, SHARED_ERRORS.invalidGrant);
+      const error = refuseCredential(deps, result, context, SHARED_ERRORS.invalidGrant);
       if (error !== SHARED_ERRORS.invalidGrant) throw error;
       // A session that is bound to a key ends only with a proof of that key, so this session stays live.
       if (result.reason === "proof_missing" || result.reason === "other_key") throw badProof();
@@ -80,7 +80,7 @@ async function refreshTokens(deps: OAuthServiceDeps, request: GrantTokenRequest,
   if (request.clientId === "") throw invalidRequest("client_id", "is required");
   const resources = resourcesOf(request);
   const parsed = authenticateCookie(deps.refreshTokens, request.refreshToken);
-  if (!parsed.ok) throw refusal(deps, parsed, context, SHARED_ERRORS.invalidGrant);
+  if (!parsed.ok) throw refuseCredential(deps, parsed, context, SHARED_ERRORS.invalidGrant);
   const { clientId } = request;
   const proof = provenKey(deps, context, parsed.tokens[0].sid);
   const result = await refresh(deps, parsed.tokens, requestContextOf(context), undefined, {
@@ -94,7 +94,7 @@ async function refreshTokens(deps: OAuthServiceDeps, request: GrantTokenRequest,
     if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
       throw new Error("no device cookie was presented");
     }
-    const error = refusal(deps, result, context, SHARED_ERRORS.invalidGrant);
+    const error = refuseCredential(deps, result, context, SHARED_ERRORS.invalidGrant);
     // A missing proof does not sign the client out, because another client that has the key may use the same session.
     throw result.reason === "proof_missing" ? badProof() : error;
   }

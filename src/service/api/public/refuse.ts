@@ -5,7 +5,7 @@ import type { FailureDeps } from "../../session/attempts.ts";
 import type { Refused } from "../../session/errors.ts";
 import type { RefreshTokens } from "../../session/ports.ts";
 import { SHARED_ERRORS } from "../errors/connect-errors.ts";
-import { refusal } from "../refusal.ts";
+import { refuseCredential } from "../refuse-credential.ts";
 import { requestContextOf } from "../request-context.ts";
 import type { RefreshCookie } from "./cookie.ts";
 import { cookiesElsewhere, type SentCookies } from "./removed-cookies.ts";
@@ -36,10 +36,10 @@ export function refusalOf(deps: RefuseDeps, refused: Refused, context: HandlerCo
     deps.audit({ event: "authn_failed", operation, reason, sid }, requestContextOf(context));
     return noCredential;
   }
-  if (reason === "absent" || BY_COOKIE.has(operation)) return refusal(deps, refused, context, noCredential);
+  if (reason === "absent" || BY_COOKIE.has(operation)) return refuseCredential(deps, refused, context, noCredential);
   const isBound = dpopToken(context.requestHeader.get("authorization")) !== undefined;
   const [bound, unbound] = reason === "stale" ? [staleBoundToken, staleToken] : [invalidBoundToken, invalidToken];
-  return refusal(deps, refused, context, isBound ? bound : unbound);
+  return refuseCredential(deps, refused, context, isBound ? bound : unbound);
 }
 
 export function expireElsewhere(deps: RefuseDeps, context: HandlerContext): void {

@@ -17,7 +17,7 @@ import {
   twoCredentials,
   unauthorizedClient,
 } from "../errors/oauth-errors.ts";
-import { refusal } from "../refusal.ts";
+import { refuseCredential } from "../refuse-credential.ts";
 import { requestContextOf } from "../request-context.ts";
 import { provenKey } from "./dpop.ts";
 import { expiresIn, resourcesOf } from "./oauth-parameters.ts";
@@ -56,7 +56,7 @@ export async function exchangeToken(deps: Deps, request: GrantTokenRequest, cont
   }
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
   if ("parameter" in result) {
-    const error = refusal(deps, result, context, refusedToken(result.parameter));
+    const error = refuseCredential(deps, result, context, refusedToken(result.parameter));
     throw result.reason === "proof_missing" || result.reason === "other_key" ? badProof() : error;
   }
   reportNotAllowed(deps, context);
@@ -74,7 +74,7 @@ function authenticateClient(deps: Deps, request: GrantTokenRequest, context: Han
   const identified = identifyClient(deps.tokenExchange.access, credential);
   if (!identified.ok) {
     const reason = credential.secret === "" ? "absent" : identified.reason;
-    throw refusal(deps, { reason }, context, invalidTokenClient);
+    throw refuseCredential(deps, { reason }, context, invalidTokenClient);
   }
   const { caller } = identified;
   if (clientId !== "" && clientId !== caller.name) throw invalidRequest("client_id", "is not that of the credential");
@@ -108,7 +108,7 @@ function verify(deps: Deps, parameter: string, text: string, context: HandlerCon
   const verified = deps.accessTokens.verify(text);
   if (verified.ok) return verified.claims;
   const sid = "claims" in verified ? verified.claims.sid : undefined;
-  throw refusal(deps, { reason: verified.reason, sid }, context, refusedToken(parameter));
+  throw refuseCredential(deps, { reason: verified.reason, sid }, context, refusedToken(parameter));
 }
 
 /** Reports that an authentic client asks for more than its policy allows. */

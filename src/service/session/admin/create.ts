@@ -1,4 +1,4 @@
-import { attempt } from "../attempts.ts";
+import { attemptWithin } from "../attempts.ts";
 import { type Audit, namesOf, type Requester } from "../audit.ts";
 import { endIfOver, isOver } from "../endings/upstream.ts";
 import type { Limited } from "../errors.ts";
@@ -115,7 +115,7 @@ export function withinLimit<T>(
   create: () => Promise<T>,
 ): Promise<T | Limited> {
   const about = { limit: "create", subject: wanted.subject, actor: wanted.actor?.subject } as const;
-  return attempt({ rateLimit: createLimit, key: keyOf(wanted), about, requester, audit }, create);
+  return attemptWithin({ rateLimit: createLimit, key: keyOf(wanted), about, requester, audit }, create);
 }
 
 /** Returns what a creation is counted under: its subject, or whoever acts in its place. */

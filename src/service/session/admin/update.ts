@@ -1,5 +1,5 @@
 /** Changes what live sessions say: their claims and audiences. */
-import { attempt } from "../attempts.ts";
+import { attemptWithin } from "../attempts.ts";
 import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import type { Session, SessionId } from "../model.ts";
@@ -37,7 +37,7 @@ export function withinUpdateLimit<T>(
   step: () => Promise<T>,
 ): Promise<T | Limited> {
   const about = { limit: "update", sid } as const;
-  return attempt({ rateLimit: updateLimit, key: sid, about, requester, audit }, step);
+  return attemptWithin({ rateLimit: updateLimit, key: sid, about, requester, audit }, step);
 }
 
 function fieldsOf({ claims, audience }: SessionChange) {

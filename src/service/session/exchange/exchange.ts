@@ -1,5 +1,5 @@
 /** Exchanges an access token for one of the same session that can do less (RFC 8693). It ends with the session at every verifier. */
-import { attempt } from "../attempts.ts";
+import { attemptWithin } from "../attempts.ts";
 import type { Audit, Requester } from "../audit.ts";
 import { boundKeyOf, type KeyProof } from "../devices/key.ts";
 import type { Limited, Refused } from "../errors.ts";
@@ -83,7 +83,7 @@ export async function exchange(
   const { audit, refreshLimit: rateLimit } = deps;
   const key = `${policy.clientId} ${sid}`;
   const about = { limit: "refresh", sid } as const;
-  const found = await attempt({ rateLimit, key, about, requester, audit }, () => findSession(deps, request));
+  const found = await attemptWithin({ rateLimit, key, about, requester, audit }, () => findSession(deps, request));
   if (!found.ok) return found;
   const { session, now } = found;
   const accessToken = deps.accessTokens.narrow(subject, now, {

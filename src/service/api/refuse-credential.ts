@@ -10,7 +10,7 @@ import { requestContextOf } from "./request-context.ts";
  * Reports a refused credential, and returns the error for its caller. A valid credential is never refused, even if its address is over the
  * limit. @param unauthenticated the error while the address is below the limit
  */
-export function refusal(
+export function refuseCredential(
   deps: FailureDeps,
   { reason, sid, admin }: Pick<Extract<AuditEvent, { event: "authn_failed" }>, "reason" | "sid" | "admin">,
   context: HandlerContext,
