@@ -2,6 +2,7 @@ import { createServer, type RequestListener } from "node:http";
 import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, onTestFinished, test } from "vitest";
+import { slowness } from "../../support/slowness.ts";
 import type { Plan } from "./plan.ts";
 import { type Generator, startGenerator } from "./processes.ts";
 import { refreshGrpc, refreshJson } from "./requests.ts";
@@ -54,8 +55,8 @@ test("each connection presents what its last response has set, from slice to sli
       Array.from({ length: 32 }, (_, client) => `${client}-0`),
     ),
   );
-  const first = await generator.run({ name: "test", seconds: 0.2 });
-  const second = await generator.run({ name: "test", seconds: 0.2 });
+  const first = await generator.run({ name: "test", seconds: slowness() });
+  const second = await generator.run({ name: "test", seconds: slowness() });
   expect(seen.size).toBe(total(first.responses) + total(second.responses));
   expect(seen.size).toBeGreaterThan(64);
   expect(twice).toBe(0);
@@ -95,7 +96,7 @@ test("a connection that breaks is reported as lost", async () => {
       Array.from({ length: 32 }, () => "token"),
     ),
   );
-  const { responses } = await generator.run({ name: "test", seconds: 0.2 });
+  const { responses } = await generator.run({ name: "test", seconds: slowness() });
   expect(responses.lost).toBe(1);
 });
 
@@ -133,7 +134,7 @@ test("a client of gRPC presents what its last response has set, and sees the sta
   const generator = generate();
   const { port } = server.address() as AddressInfo;
   await generator.load({ ...plan(port, "adopt", credentials), ...refreshGrpc(), isGrpc: true });
-  const { responses } = await generator.run({ name: "test", seconds: 1 });
+  const { responses } = await generator.run({ name: "test", seconds: slowness() });
   expect(responses["gRPC 16"]).toBeGreaterThan(0);
   expect(Object.keys(responses).toSorted()).toEqual(["200", "gRPC 16"]);
 });

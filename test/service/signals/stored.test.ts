@@ -36,7 +36,7 @@ test.each([
     openSecret: (sealed) => sealed,
     clock: steadyClock,
     wallClock: systemClock,
-    fraction: Math.random,
+    fraction: () => 0.5,
     events: { onAttempt() {}, onPause() {}, onLoss() {}, onFailure: (error) => failures.push(error) },
   });
   const sessions = Array.from({ length: 20 }, () => newSession(subject()));
