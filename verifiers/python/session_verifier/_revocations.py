@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from ._admin_api import open_feed, read_feed
 from ._errors import CREDENTIAL_FAULTS, AdminTokenError, RpcError
@@ -24,6 +24,7 @@ SWEEP_INTERVAL_MS = 10_000
 #: The time that this process gets to read batches that arrived while it was stopped.
 READING_GRACE_SECONDS = 0.02
 
+T = TypeVar("T")
 _FRACTION = re.compile(r"\.(\d+)Z$", re.ASCII)
 
 
@@ -129,19 +130,24 @@ class Revocations:
             stream.close()
 
     def _apply(self, batch: dict[str, Any]) -> None:
-        for revoked in batch.get("revocations", ()):
+        # A batch that is not understood raises an error, before it could make what is known fresh.
+        for revoked in _read(batch, "revocations", list, []):
             if revoked.get("reason") == "expired":  # the access tokens of the session have expired, too
                 continue
-            sid, expires_at_ms = revoked["sessionId"], _ms_of(revoked.get("expireTime"), math.inf)
+            sid, expires_at_ms = _read(revoked, "sessionId", str, ""), _ms_of(revoked.get("expireTime"), math.inf)
             self._expiries[sid] = max(expires_at_ms, self._expiries.get(sid, 0.0))
-        for tokens in batch.get("staleTokens", ()):
-            sid, expires_at_ms = tokens["sessionId"], _ms_of(tokens.get("expireTime"), math.inf)
+        for tokens in _read(batch, "staleTokens", list, []):
+            sid, expires_at_ms = _read(tokens, "sessionId", str, ""), _ms_of(tokens.get("expireTime"), math.inf)
             known_version, known_ms = self._stale.get(sid, (0, 0.0))
-            self._stale[sid] = max(tokens.get("minVersion", 0), known_version), max(expires_at_ms, known_ms)
+            min_version = _read(tokens, "minVersion", int, 0)
+            self._stale[sid] = max(min_version, known_version), max(expires_at_ms, known_ms)
         self._revoked_until_ms = max(self._revoked_until_ms, _ms_of(batch.get("revokedUntilTime"), -math.inf))
-        self._revoke_keys(batch.get("revokedKeyIds", []))
-        self._cursor = batch.get("cursor", "")
-        is_complete = batch.get("caughtUp") is True
+        kids = _read(batch, "revokedKeyIds", list, [])
+        if not all(isinstance(kid, str) for kid in kids):
+            raise TypeError("revokedKeyIds has another type")
+        self._revoke_keys(kids)
+        is_complete = _read(batch, "caughtUp", bool, False)
+        self._cursor = _read(batch, "cursor", str, "")
         as_of = batch.get("asOfTime")
         as_of_ms = None if as_of is None else _ms_of(as_of, 0.0)
         now_ms, wall_ms = self._settings.monotonic_ms(), self._settings.clock_ms()
@@ -165,6 +171,15 @@ class Revocations:
             del self._expiries[sid]
         for sid in [sid for sid, (_, expires_at_ms) in self._stale.items() if expires_at_ms <= over_ms]:
             del self._stale[sid]
+
+
+def _read(members: dict[str, Any], name: str, kind: type[T], absent: T) -> T:
+    value = members.get(name)
+    if value is None:
+        return absent
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} has another type")
+    return value
 
 
 def _ms_of(text: str | None, absent: float) -> float:

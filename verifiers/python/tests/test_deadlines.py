@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import queue
 import socket
 import struct
 import threading
@@ -187,6 +188,23 @@ class OutageTest(unittest.TestCase):
         waiting.start()
         waiting.join(60)
         self.assertEqual(verdicts, ["unavailable"])
+
+    def test_a_batch_that_is_not_understood(self) -> None:
+        """It makes nothing that is known fresh."""
+        for members in (
+            *('"revokedKeyIds":[5]', '"revokedKeyIds":"x"', '"revocations":5', '"revocations":[5]', '"cursor":5'),
+            *('"revocations":[{"sessionId":5}]', '"staleTokens":[{"sessionId":"x","minVersion":"z"}]', '"staleTokens":{}'),
+            *('"asOfTime":5', '"asOfTime":"x"', '"revokedUntilTime":"0"', '"caughtUp":1', '"caughtUp":"true"'),
+        ):
+            events: queue.Queue[str] = queue.Queue()
+            network = Network(VECTORS["keys"])
+            message = f'{{"caughtUp":true,{members}}}'.encode()
+            network.feed._pieces.put(struct.pack(">BI", 0, len(message)) + message)
+            verifier = self.verifier_at(network, policy="refuse", report=lambda event, to=events: to.put(event.name))
+            while (event := events.get()) == "keys_read":
+                pass
+            self.assertEqual(event, "feed_lost", members)
+            self.assertEqual(verifier.verify(FIRST["token"]).reason, "unavailable", members)
 
     def test_what_is_no_introspection_is_no_no(self) -> None:
         content = b""
