@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -49,7 +50,7 @@ func fetchKeys(ctx context.Context, client *http.Client, url string) ([]*key, ti
 		return nil, 0, errors.New("the key set is too large")
 	}
 	keys, err := readKeys(string(body))
-	return keys, readMaxAge(response.Header.Get("Cache-Control")), err
+	return keys, readMaxAge(strings.Join(response.Header.Values("Cache-Control"), ", ")), err
 }
 
 func readKeys(body string) ([]*key, error) {

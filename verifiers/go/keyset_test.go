@@ -47,3 +47,17 @@ func TestUnknownKeyAtDeadline(t *testing.T) {
 	}
 	t.Fatal("no token has an unknown key")
 }
+
+// A list may be spread over several headers (RFC 9110 section 5.3).
+func TestCacheControlOfSeveralHeaders(t *testing.T) {
+	file := readVectorFile(t)
+	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Cache-Control"] = []string{"public", "max-age=120"}
+		_, _ = w.Write(file.Keys)
+	}))
+	t.Cleanup(keys.Close)
+	_, maxAge, err := fetchKeys(context.Background(), http.DefaultClient, keys.URL)
+	if err != nil || maxAge != 2*time.Minute {
+		t.Fatal(maxAge, err)
+	}
+}
