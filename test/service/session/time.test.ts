@@ -51,6 +51,7 @@ test("times are converted where tokens are signed and checked, and where times a
     "api/public/oauth-parameters.ts",
     "api/times.ts",
     "observability/audit.ts",
+    "session/admin/session-of-login.ts",
     "session/endings/upstream.ts",
     "session/events/due-lines.ts",
     "session/time.ts",
