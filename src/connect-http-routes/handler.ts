@@ -41,12 +41,12 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   const { readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
   const recorded = recordRoutes(implementationOf(options, tables), { ...options, readMaxBytes });
   const endpoints = createEndpoints(recorded, { ...options, tables });
-  const servedTables = tables.map((table) => ({
+  const tablesWithEndpoints = tables.map((table) => ({
     ...table,
     routes: table.routes.filter((route) => endpoints.has(route)),
   }));
-  const matcher = createMatcher(servedTables, options.multiSegmentDecoding);
-  const override = createMethodOverride(servedTables, options.methodOverride);
+  const matcher = createMatcher(tablesWithEndpoints, options.multiSegmentDecoding);
+  const override = createMethodOverride(tablesWithEndpoints, options.methodOverride);
   return { ...belowPrefix(options.requestPathPrefix, matcher, override), serve: createServe(options, endpoints) };
 }
 
@@ -78,8 +78,8 @@ function createServe<Source>(options: HandlerOptions<Source>, endpoints: Readonl
       }
       call.begin();
       if (rpc.spec.kind === "client_streaming" || rpc.spec.kind === "bidi_streaming") {
-        const incoming = openRequestStream(exchange, endpoint, call, bindings, query, codecs, inFlight);
-        return await serveRequestStream(responses, exchange, endpoint, call, incoming);
+        const requestStream = openRequestStream(exchange, endpoint, call, bindings, query, codecs, inFlight);
+        return await serveRequestStream(responses, exchange, endpoint, call, requestStream);
       }
       const reading = readRequest(exchange, endpoint, bindings, query, codecs, inFlight);
       const input = reading instanceof Promise ? await reading : reading;

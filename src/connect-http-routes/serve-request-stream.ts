@@ -14,35 +14,35 @@ export async function serveRequestStream<Source>(
   exchange: Exchange<Source>,
   endpoint: Endpoint,
   call: Call,
-  incoming: RequestStream,
+  requestStream: RequestStream,
 ): Promise<void> {
   const { rpc } = endpoint;
   try {
     if (rpc.spec.kind === "bidi_streaming") {
       if (!exchange.fullDuplex) throw new ConnectError("bidirectional streaming needs HTTP/2", Code.Unimplemented);
-      const messages = await callStreaming(rpc, call, incoming.messages);
-      await sendStream(responses, exchange, endpoint, call, preferFailure(messages, incoming));
+      const messages = await callStreaming(rpc, call, requestStream.messages);
+      await sendStream(responses, exchange, endpoint, call, preferFailure(messages, requestStream));
     } else {
-      const output = await callClientStreaming(rpc, call, incoming.messages);
-      incoming.close();
+      const output = await callClientStreaming(rpc, call, requestStream.messages);
+      requestStream.close();
       await responses.succeed(exchange, endpoint, call, output);
       call.end();
     }
   } catch (error) {
-    const reason = incoming.failure()?.reason ?? error;
+    const reason = requestStream.failure()?.reason ?? error;
     // The call ends before its request is closed, so that the implementation does not take a failure for the end of the messages.
     call.end(reason);
     throw reason;
   } finally {
-    incoming.close();
+    requestStream.close();
   }
 }
 
 /** Yields the messages of a response. If reading the request has failed too, throws the error of the request, which is the likely cause. */
-async function* preferFailure(messages: AsyncIterable<Message>, incoming: RequestStream): AsyncGenerator<Message> {
+async function* preferFailure(messages: AsyncIterable<Message>, requestStream: RequestStream): AsyncGenerator<Message> {
   try {
     yield* messages;
   } catch (error) {
-    throw incoming.failure()?.reason ?? error;
+    throw requestStream.failure()?.reason ?? error;
   }
 }
