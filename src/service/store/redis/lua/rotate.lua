@@ -36,17 +36,20 @@ if not record then
   return marked(partition, sid, now) and 'm' or 'u'
 end
 
-local version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life = struct.unpack(HEAD, record)
+-- The state of rotation.ts, with each nonce as two words.
+local version, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at, child_minted_at,
+  created, idle, life = struct.unpack(HEAD, record)
 local absolute = created + life
 if now >= absolute then return 'e' end
-if now >= math.max(created, ct) + idle then return 'i' end
+if now >= math.max(created, child_minted_at) + idle then return 'i' end
 if created <= tonumber(found[2] or 0) then return 'm' end
 if horizons then
   -- @include lib/live.lua: ends_with_subject
   if ends_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
 end
 
-local G, N1, N2, I, R = tonumber(generation), tonumber(nonce1), tonumber(nonce2), tonumber(issued_at), tonumber(reuse_interval)
+generation, nonce1, nonce2 = tonumber(generation), tonumber(nonce1), tonumber(nonce2)
+issued_at, reuse_interval = tonumber(issued_at), tonumber(reuse_interval)
 local function within(time, limit) return math.abs(now - time) <= limit end
 
 local proven, first_use, two_holders, held, unbound = false, false, false, false, nil
@@ -73,7 +76,7 @@ if version > 1 or proof8 then
   end
   if kind >= PROOF and not holds then
     local bound = struct.unpack('>I6', record, #record + 1 + THUMBPRINT - PROOF_KEY_BYTES)
-    two_holders = bound > created and I < bound and not within(bound, 2 * R)
+    two_holders = bound > created and issued_at < bound and not within(bound, 2 * reuse_interval)
     if not two_holders then return (proof and 'k' or 'n') .. struct.pack('>I6', now) .. record end
   elseif holds or matches then
     proven = holds or within(tonumber(device_issued_at), max_age)
@@ -83,31 +86,33 @@ if version > 1 or proof8 then
     if first_use then record = string.sub(record, 1, SINCE - 1) .. struct.pack(DEVICE_TAIL, now, length, kind + BOUND) end
   elseif kind < BOUND then
     if has(DEVICE_REQUIRED) and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
-  elseif not within(since, 2 * R) then
-    two_holders = I <= since + 2 * R and not skipped
+  elseif not within(since, 2 * reuse_interval) then
+    two_holders = issued_at <= since + 2 * reuse_interval and not skipped
     if not two_holders then return 'd' .. struct.pack('>I6', now) .. record end
   end
 end
 
-local child = G == g + 1 and (held or (N1 == c1 and N2 == c2) or I >= ct - 2 * R)
-local confirmed = held and G <= g or G == g and ((N1 == n1 and N2 == n2) or I >= f)
-local late = (G == g or G == g - 1) and within(f, 2 * R)
+local ahead = generation - state_generation
+local is_child_nonce, is_state_nonce = nonce1 == child_nonce1 and nonce2 == child_nonce2, nonce1 == state_nonce1 and nonce2 == state_nonce2
+local child = ahead == 1 and (held or is_child_nonce or issued_at >= child_minted_at - 2 * reuse_interval)
+local confirmed = ahead == 0 and (is_state_nonce or issued_at >= siblings_since) or held and ahead <= 0
+local late = (ahead == 0 or ahead == -1) and within(siblings_since, 2 * reuse_interval)
 local outcome
 if two_holders then
   outcome = 'X'
-elseif within(ct, R) and (child or confirmed or late) then
-  outcome, cs = 'p', now -- rule 1 of rotation.ts
+elseif within(child_minted_at, reuse_interval) and (child or confirmed or late) then
+  outcome, child_served_at = 'p', now -- rule 1 of rotation.ts
 elseif child then
-  outcome, f = 'r', within(cs, R) and ct or NEVER -- rule 2 of rotation.ts
-elseif G > g + 1 then
-  outcome, f = 'h', now -- rule 3 of rotation.ts
+  outcome, siblings_since = 'r', within(child_served_at, reuse_interval) and child_minted_at or NEVER -- rule 2 of rotation.ts
+elseif ahead > 1 then
+  outcome, siblings_since = 'h', now -- rule 3 of rotation.ts
 elseif confirmed then
   outcome = 'v' -- rule 4 of rotation.ts
 else
   outcome = 'x' -- rule 5 of rotation.ts
 end
-if outcome == 'r' or outcome == 'h' then g, n1, n2 = G, N1, N2 end
-if outcome ~= 'p' then c1, c2, ct, cs = fresh1, fresh2, now, now end
+if outcome == 'r' or outcome == 'h' then state_generation, state_nonce1, state_nonce2 = generation, nonce1, nonce2 end
+if outcome ~= 'p' then child_nonce1, child_nonce2, child_minted_at, child_served_at = fresh1, fresh2, now, now end
 
 if outcome == 'x' or two_holders then
   -- @include lib/close.lua: close
@@ -125,8 +130,9 @@ else
     proven, first_use, version = true, true, version + WITH_DEVICE
     body = body .. struct.pack('>I6', now) .. unbound .. struct.pack(DEVICE_TAIL, 0, PROOF_KEY_BYTES, PROOF + BOUND)
   end
-  record = struct.pack(HEAD, version, g, n1, n2, c1, c2, f, cs, ct, created, idle, life) .. body
-  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, ct) + idle, absolute) + slack(idle))
+  record = struct.pack(HEAD, version, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at,
+    child_minted_at, created, idle, life) .. body
+  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, child_minted_at) + idle, absolute) + slack(idle))
   if proven then outcome = string.upper(outcome) end
   if first_use then outcome = 'b' .. outcome end
 end
