@@ -17,6 +17,9 @@ class EndedSessions implements OAuth2TokenValidator<Jwt> {
   private static final OAuth2TokenValidatorResult ENDED =
       OAuth2TokenValidatorResult.failure(new OAuth2Error("invalid_token", "the session has ended", null));
 
+  /** Spring accepts a token for this time after it has expired (JwtTimestampValidator). */
+  private static final Duration CLOCK_SKEW = Duration.ofSeconds(60);
+
   private final Map<String, Instant> forgottenAt = new ConcurrentHashMap<>();
   private final Duration accessTokenTtl;
 
@@ -27,7 +30,7 @@ class EndedSessions implements OAuth2TokenValidator<Jwt> {
   void add(String sessionId) {
     Instant now = Instant.now();
     forgottenAt.values().removeIf(now::isAfter);
-    forgottenAt.put(sessionId, now.plus(accessTokenTtl));
+    forgottenAt.put(sessionId, now.plus(accessTokenTtl).plus(CLOCK_SKEW));
   }
 
   @Override
