@@ -128,7 +128,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
     verify: (token) => core.verify(token),
     verifyBound: (token, request) => verifyBound(bound, token, request),
     stalenessMs: () => revocations?.stalenessMs(monotonic(), clock()) ?? Number.POSITIVE_INFINITY,
-    state: () => ({ kids: keys.kids, refusals: refusals.toRecords() }),
+    state: () => ({ kids: keys.verifyingKids(monotonic()), refusals: refusals.toRecords() }),
     get ready() {
       const ready = source.ready();
       holdProcess(ready);

@@ -103,8 +103,12 @@ describe("keys", () => {
     const jwks = JSON.stringify(issuer.jwks());
     expect(await verdictOf(token)).toBe("ok");
     issuer.state.jwksBody = jwks;
-    issuer.setRing(revoke(issuer.state.ring, signingKid(issuer.state.ring), generate, Date.now()));
+    const kid = signingKid(issuer.state.ring);
+    expect(verifier.state().kids).toContain(kid);
+    issuer.setRing(revoke(issuer.state.ring, kid, generate, Date.now()));
     await untilTrue(async () => (await verdictOf(token)) === "revoked_key");
+    expect(verifier.state().kids).not.toContain(kid);
+    expect(verifier.state().kids).not.toEqual([]);
     moved.monotonic += 1000;
     // The key that signs after the revocation was already published, so the verifier knows it.
     expect(await verdictOf(issuer.issue().token)).toBe("ok");
@@ -126,6 +130,7 @@ describe("keys", () => {
     moved.monotonic += 3_600_000;
     await untilTrue(() => verifier.stalenessMs() < LIMIT_MS);
     expect(await verdictOf(token)).toBe("unavailable");
+    expect(verifier.state().kids).toEqual([]);
   });
 
   test("that cannot be read are reported with a reason, also in JSON", async () => {

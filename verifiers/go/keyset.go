@@ -83,6 +83,20 @@ func (k *keySet) kids() []string {
 	return kids
 }
 
+// verifyingKids returns the ids of the keys that verify tokens, in order.
+func (k *keySet) verifyingKids(nowMs float64) []string {
+	verifying := []string{}
+	if !k.isTrusted(nowMs) {
+		return verifying
+	}
+	for _, kid := range k.kids() {
+		if _, isRevoked := k.find(kid); !isRevoked {
+			verifying = append(verifying, kid)
+		}
+	}
+	return verifying
+}
+
 // revoke rejects tokens under these keys from now on. It is for emergencies.
 func (k *keySet) revoke(kids []string) {
 	k.mu.Lock()

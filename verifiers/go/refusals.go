@@ -32,7 +32,7 @@ func (v *Verifier) State() State {
 	for reason, record := range v.refusals.records {
 		refusals[reason] = record.Refusal
 	}
-	return State{Kids: v.keys.kids(), Refusals: refusals}
+	return State{Kids: v.keys.verifyingKids(v.settings.monotonicMs()), Refusals: refusals}
 }
 
 // refusals counts refusals by their reasons. Accepted tokens never come here.

@@ -70,6 +70,10 @@ func TestRefusalsAreReportedOnceAMinute(t *testing.T) {
 	if _, err := json.Marshal(state); err != nil || len(state.Kids) == 0 {
 		t.Fatal(state, err)
 	}
+	monotonicMs.Add(3_600_001) // Keys that were read more than an hour ago verify nothing.
+	if state := v.State(); state.Kids == nil || len(state.Kids) != 0 {
+		t.Fatal(state)
+	}
 }
 
 func TestAcceptedTokensAreNotCounted(t *testing.T) {

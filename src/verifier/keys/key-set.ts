@@ -76,6 +76,11 @@ export class KeySet<Key extends PublishedKey> {
     return nowMs - this.#readAtMs <= MAX_UNREAD_MS;
   }
 
+  /** Returns the ids of the keys that verify tokens. @param nowMs the time by the monotonic clock */
+  verifyingKids(nowMs: number): readonly string[] {
+    return this.isTrusted(nowMs) ? this.kids.filter((kid) => !this.isRevoked(kid)) : [];
+  }
+
   /** Returns whether the set must be read. @param nowMs the time by the monotonic clock */
   isDue(nowMs: number): boolean {
     return nowMs - this.#triedAtMs >= this.#useForMs;

@@ -65,6 +65,10 @@ class KeySet:
         """Returns the ids of the published keys."""
         return tuple(self._keys)
 
+    def verifying_kids(self, now_ms: float) -> tuple[str, ...]:
+        """Returns the ids of the keys that verify tokens."""
+        return tuple(kid for kid in self._keys if kid not in self._revoked) if self.is_trusted(now_ms) else ()
+
     def is_revoked(self, kid: str) -> bool:
         return kid in self._revoked
 

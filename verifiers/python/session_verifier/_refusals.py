@@ -56,7 +56,7 @@ class Refusals:
 
     def state(self) -> State:
         with self._lock:
-            return State(self._keys.kids(), dict(self._records))
+            return State(self._keys.verifying_kids(self._settings.monotonic_ms()), dict(self._records))
 
     def _count(self, reason: Reason | ProofReason, token: str, request: ProvingRequest | None) -> Event | None:
         """Returns the event if this refusal is to be reported."""

@@ -33,6 +33,9 @@ class RefusalsTest(unittest.TestCase):
         self.assertEqual(authorize(verifier, "Token abc").status, 401)
         counts = {reason: refusal.count for reason, refusal in verifier.state().refusals.items()}
         self.assertEqual(counts, {"wrong_issuer": 4, "malformed": 1})
+        self.assertNotEqual(verifier.state().kids, ())
+        self.now_ms += 3_600_001  # Keys that were read more than an hour ago verify nothing.
+        self.assertEqual(verifier.state().kids, ())
 
     def test_asyncio(self) -> None:
         async def run() -> None:
