@@ -14,8 +14,8 @@ import type { DeliveryDeps } from "./ports.ts";
 
 const LEASE_MS = 10_000;
 const RENEW_MS = 3_000;
-/** How often subscriptions are read again and cursors are stored, in ms. */
-const REFRESH_MS = 5_000;
+/** How often subscriptions are read again and cursors are stored, in ms. With a round, a pause holds within five seconds. */
+const REFRESH_MS = 4_000;
 /** How many signals are read at once for a subscription with a filter. */
 const FILTERED_LIMIT = 256;
 

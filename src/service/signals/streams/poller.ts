@@ -34,8 +34,8 @@ type Polled = { readonly sets: Readonly<Record<string, string>>; readonly moreAv
 /** How many events one response contains at most. */
 const MAX_EVENTS = 100;
 const LONG_POLL_MS = 20_000;
-/** How often a waiting poll reads its stream again, in ms. */
-const REFRESH_MS = 5_000;
+/** How often a waiting poll reads its stream again, in ms. With a wait for signals, a pause holds within five seconds. */
+const REFRESH_MS = 4_000;
 /** How many signatures are made in one turn of the event loop. A signature takes about 0.1 ms. */
 const SIGNED_AT_ONCE = 8;
 

@@ -288,7 +288,7 @@ test("real receivers over real sockets: 500, a redirect and silence are retried 
   await receiver.close();
 });
 
-test("subscriptions are read again after five seconds", async () => {
+test("subscriptions are read again after four seconds", async () => {
   const { world, store, instance } = worldWith();
   await instance.round();
   store.add("late");
@@ -298,8 +298,20 @@ test("subscriptions are read again after five seconds", async () => {
     await instance.round();
     return world.receipts.filter(({ to }) => to === "late").length;
   };
-  expect(await round(4_999)).toBe(0);
+  expect(await round(3_999)).toBe(0);
   expect(await round(1)).toBeGreaterThan(0);
+});
+
+test("a pause holds within five seconds, although a round takes time", async () => {
+  const { world, store, instance } = worldWith();
+  await instance.round();
+  const one = store.subscriptions.get("one") as Subscription;
+  store.subscriptions.set("one", { ...one, state: "paused", because: "operator" });
+  await passTime(world, instance, 4_200, 1_050);
+  store.append(1);
+  await instance.round();
+  await world.quiet();
+  expect(world.receipts).toEqual([]);
 });
 
 test("the progress of a partition is stored once at a time", async () => {
