@@ -16,6 +16,7 @@ import type { StoreWithSignals } from "../signals/ports.ts";
 import { sealAnew } from "../signals/seal-anew.ts";
 import { createSender } from "../signals/send/sender.ts";
 import type { PollerDeps } from "../signals/streams/poller.ts";
+import { createLossAnnouncer } from "../signals/streams/stream-events.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import type { Entropy } from "../tokens/random.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";
@@ -70,7 +71,7 @@ export function openSignals(
   const { log, subscriptions } = store.signals;
   const targets = { allowPrivate: config.signalsAllowPrivate };
   const seal = createSecretSeal(files.ring);
-  const events = signalReports(parts.log, metrics);
+  const reports = signalReports(parts.log, metrics);
   exposeSignals(metrics, () => overseeSubscriptions({ subscriptions, log, store }));
   const deadlineMs = Math.min(MAX_SEND_MS, Math.max(MIN_SEND_MS, config.shutdownTimeoutMs));
   const sending = {
@@ -79,10 +80,20 @@ export function openSignals(
     openSecret: seal.open,
     sender: createSender({ ...targets, deadlineMs }),
     wallClock: systemClock,
-    events,
+    events: reports,
   };
+  const events = announcing(reports, createLossAnnouncer({ ...sending, subscriptions }, steadyClock));
   const holder = Buffer.from(entropy.text(12), "base64url").toString("hex");
-  const deps = { ...sending, log, subscriptions, holder, store, clock: steadyClock, fraction: entropy.fraction };
+  const deps = {
+    ...sending,
+    events,
+    log,
+    subscriptions,
+    holder,
+    store,
+    clock: steadyClock,
+    fraction: entropy.fraction,
+  };
   let stopDelivery: (() => Promise<void>) | undefined;
   let maintenance: NodeJS.Timeout | undefined;
   let stopped: Promise<void> | undefined;
@@ -117,6 +128,15 @@ export function openSignals(
       await stopped;
     },
   };
+}
+
+/** Returns reports that also announce losses to the receiver. */
+function announcing(reports: ReturnType<typeof signalReports>, announceLoss: (subscription: string) => void) {
+  const onLoss = (subscription: string, count: number) => {
+    reports.onLoss(subscription, count);
+    announceLoss(subscription);
+  };
+  return { ...reports, onLoss };
 }
 
 /** By default the RSA keys, if there are any, sign security event tokens, and the key ring signs all other tokens. */

@@ -7,7 +7,7 @@ import { errorOfStatus } from "../kinds/request.ts";
 import { streamEventToken, tokenRequest } from "../kinds/ssf.ts";
 import { type DeliveryError, definitionOf, type PendingEvent, type StreamEvent, type StreamStatus } from "../model.ts";
 import { type ChangeDeps, changeStream, findStream } from "./change.ts";
-import { isDisabled, type StreamSubscription } from "./configuration.ts";
+import { isDisabled, isStream, type StreamSubscription } from "./configuration.ts";
 
 export interface VerificationLimit {
   /** Counts a verification event. Returns undefined within the limit, otherwise how long to wait, in ms. */
@@ -58,6 +58,38 @@ export async function announceChange(
   const event = { type: "stream-updated", status, reason: `${change} by an operator` } as const;
   await sendStreamEvent(deps, stream, event).catch(deps.events.onFailure);
 }
+
+/** For how long further losses of a stream are not announced, in ms: each partition of the log has its own. */
+const ANNOUNCED_MS = 60_000;
+
+/**
+ * Returns a function that notifies the receiver of a stream that the log no longer has some of its signals. SSF has no event for that, so
+ * it is the reason of an update that changes nothing else. It never fails, and other subscriptions have no way to be notified.
+ * @param clock a clock that is never set, in ms
+ */
+export function createLossAnnouncer(deps: StreamEventDeps, clock: () => number): (subscription: string) => void {
+  const announced = new Map<string, number>();
+
+  async function announce(id: string): Promise<void> {
+    const stream = await deps.subscriptions.get(id);
+    if (stream === undefined || !isStream(stream) || stream.state !== "active") return;
+    const event = { type: "stream-updated", status: "enabled", reason: LOST } as const;
+    if (!(await sendStreamEvent(deps, stream, event))) announced.delete(id);
+  }
+
+  return (id) => {
+    const now = clock();
+    for (const [one, at] of announced) if (now - at >= ANNOUNCED_MS) announced.delete(one);
+    if (announced.has(id)) return;
+    announced.set(id, now);
+    announce(id).catch((error: unknown) => {
+      announced.delete(id);
+      deps.events.onFailure(error);
+    });
+  };
+}
+
+const LOST = "events were lost: they had waited for longer than they are kept";
 
 /**
  * Pushes an event without waiting for the receiver, or keeps it for polls. A paused stream transmits only the events about its pause (SSF

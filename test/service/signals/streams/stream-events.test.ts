@@ -2,14 +2,21 @@
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { expect, onTestFinished, test } from "vitest";
+import { decodeJwt } from "jose";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
+import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
+import { updateStatus } from "../../../../src/service/signals/streams/status.ts";
+import { createLossAnnouncer } from "../../../../src/service/signals/streams/stream-events.ts";
+import { movedClock } from "../../../support/moved-clock.ts";
 import { bearer, logIn, message, openAdmin, openPublic } from "../../../support/sessions.ts";
 import { until } from "../../../support/until.ts";
+import { ENDPOINT, NOW, openSignals, quiet, receiver as receiving } from "../managed-world.ts";
 import { type Json, PUSH, SESSION_REVOKED } from "../stream-receiver.ts";
 import { startTransmitter } from "../stream-world.ts";
 
+const UPDATED = "https://schemas.openid.net/secevent/ssf/event-type/stream-updated";
 const VERIFICATION = "https://schemas.openid.net/secevent/ssf/event-type/verification";
 /** The greatest number of events that are pushed at once for one stream. `MAX_HELD` is the greatest number that wait. */
 const MAX_PUSHES = 4;
@@ -72,4 +79,89 @@ test("a signal does not wait for an operator's change that could not be announce
   const session = await logIn({ ...service, adminToken: operator }, { subject: "alice" });
   message(await openPublic(service).call(SessionService.method.logout, {}, bearer(session.accessToken)));
   await until(async () => expect((await events()).some((event) => SESSION_REVOKED in event)).toBe(true));
+});
+
+describe("signals that the log no longer has", () => {
+  const REASON = "events were lost: they had waited for longer than they are kept";
+
+  test("are reported to the receiver of a stream, on the running service", async () => {
+    const clock = movedClock();
+    const { service, receiver } = await startTransmitter({ SIGNALS_RETENTION: "1m", ...clock.env });
+    onTestFinished(async () => {
+      await service.stop();
+    });
+    const { json } = await receiver.streams("POST", { body: {} });
+    const { endpoint_url } = json.delivery as { readonly endpoint_url: string };
+    const logOut = async () => {
+      const session = await logIn({ ...service, adminToken: operator });
+      message(await openPublic(service).call(SessionService.method.logout, {}, bearer(session.accessToken)));
+    };
+    await logOut();
+    clock.pass(120_000);
+    // A jump of the clock looks like an overload at first.
+    await until(logOut);
+    await until(async () => {
+      const polled = await receiver.call("POST", endpoint_url, { returnImmediately: true });
+      expect(polled).toMatchObject({ status: 200 });
+      const sets = Object.values(polled.json.sets as Record<string, string>);
+      // Their times are those of the moved clock, so that they are read without a verification.
+      const events = sets.map((set) => decodeJwt(set).events);
+      expect(events).toContainEqual({ [UPDATED]: { status: "enabled", reason: REASON } });
+    });
+    expect(service.stderr()).toContain('"event":"signals_lost"');
+  });
+
+  /** Announces losses with a clock that the test moves. */
+  function announcer(world: ReturnType<typeof openSignals>) {
+    let now = 0;
+    const announce = createLossAnnouncer(world.deps, () => now);
+    return {
+      pass: (ms: number) => (now += ms),
+      async lose(id: string) {
+        announce(id);
+        await quiet();
+        return world.claims().map(({ events }) => (events as Record<string, unknown>)[UPDATED]);
+      },
+    };
+  }
+
+  test("are announced once a minute, as each partition of the log has its own", async () => {
+    const world = openSignals();
+    const id = await world.stream("push");
+    const { pass, lose } = announcer(world);
+    const update = { status: "enabled", reason: REASON };
+    expect(await lose(id)).toEqual([update]);
+    pass(59_999);
+    expect(await lose(id)).toEqual([update]);
+    pass(1);
+    expect(await lose(id)).toEqual([update, update]);
+  });
+
+  test("are not announced to a stream that is paused, and to no other subscription", async () => {
+    const world = openSignals();
+    const id = await world.stream("push");
+    await updateStatus(world.deps, id, { status: "paused" }, receiving);
+    await world.deps.subscriptions.create(
+      "webhook",
+      { kind: "webhook", endpoint: ENDPOINT, filter: {}, audience: [] },
+      NOW,
+    );
+    const { lose } = announcer(world);
+    for (const one of [id, "webhook", "unknown"]) expect(await lose(one)).toEqual([]);
+    expect(world.failures).toEqual([]);
+  });
+
+  test("are announced by the next loss if the store does not respond", async () => {
+    let isAway = false;
+    const world = openSignals(({ get }) => ({
+      get: (id) => (isAway ? Promise.reject(new StoreUnavailable("out")) : get(id)),
+    }));
+    const id = await world.stream("push");
+    const { lose } = announcer(world);
+    isAway = true;
+    expect(await lose(id)).toEqual([]);
+    expect(world.failures).toHaveLength(1);
+    isAway = false;
+    expect(await lose(id)).toHaveLength(1);
+  });
 });
