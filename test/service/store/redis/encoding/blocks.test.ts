@@ -79,7 +79,7 @@ describe.each(SESSIONS)("a session with $with", ({ session }) => {
   });
 
   test.each(COMBINATIONS)(
-    "$name are decoded, and an elevation changes the authentication alone",
+    "$name are decoded, and an elevation changes the authentication and counts a version that is there",
     async (combination) => {
       const { blocks, fields } = combination;
       const sid = session.sid as SessionId;
@@ -95,7 +95,8 @@ describe.each(SESSIONS)("a session with $with", ({ session }) => {
           ...[scripts.elevate.text, 1, PARTITION, sid, to.time, encodeAuthentication(to), "", ...ANY_TIME],
         );
       const reply = (await elevate(later)) as Buffer;
-      expect(decodeSession(sid, reply, 7)).toEqual({ ...rest, authentication: later });
+      const counted = rest.version === undefined ? {} : { version: rest.version + 1 };
+      expect(decodeSession(sid, reply, 7)).toEqual({ ...rest, ...counted, authentication: later });
       expect(reply.includes(UNKNOWN)).toBe(blocks.includes(UNKNOWN));
       expect(String(await elevate(authentication))).toBe("o");
       expect(((await elevate(later)) as Buffer).equals(reply)).toBe(true);
