@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 
 /** Verifies access tokens by ES256, and follows the revocation feed. Times are in milliseconds. */
 public final class SessionVerifier {
@@ -164,9 +165,16 @@ public final class SessionVerifier {
   private void readKeys() throws Exception {
     long startedAt = now();
     var request = HttpRequest.newBuilder(URI.create(adminUrl + "/.well-known/jwks.json")).timeout(Duration.ofSeconds(5));
-    var response = http.send(request.build(), BodyHandlers.ofString());
-    if (response.statusCode() != 200) throw new IllegalStateException("the key set responds " + response.statusCode());
-    JWKSet found = JWKSet.parse(response.body());
+    // The time limit of a request ends with the head of its response. This one includes the body.
+    var sent = http.sendAsync(request.build(), BodyHandlers.ofString());
+    JWKSet found;
+    try {
+      var response = sent.get(5, TimeUnit.SECONDS);
+      if (response.statusCode() != 200) throw new IllegalStateException("the key set responds " + response.statusCode());
+      found = JWKSet.parse(response.body());
+    } finally {
+      sent.cancel(true);
+    }
     // A set without a key is a mistake of whoever serves it. The keys from before stay in use.
     if (found.getKeys().stream().noneMatch(ECKey.class::isInstance)) throw new IllegalStateException("the key set has no key for ES256");
     keys = found;
