@@ -3,8 +3,8 @@
  * and by page, sessions change, cookies are removed, clocks are set, and responses are lost. Each schedule runs with the hint cookie or
  * without it.
  *
- * The test checks that no tab reports the end of a session that is live, that every call completes, and that listeners receive the last
- * state. Each token life has one refresh, and at most one more for each event that may cause a further one. After `dispose` no timer,
+ * The test checks that no tab reports the end of a session that is live, that no sign-out ends the session of another user than its tab
+ * showed, that every call completes, and that listeners receive the last state. Each token life has one refresh, and at most one more for each event that may cause a further one. After `dispose` no timer,
  * listener or lock is left.
  */
 import fc from "fast-check";
@@ -80,6 +80,8 @@ class Schedule {
   readonly world: World;
   readonly disposed = new Set<Tab>();
   readonly wrongEndings: string[] = [];
+  /** The subjects that a tab showed when it was told to sign out; undefined if it showed nobody. */
+  readonly leaving = new Map<number, Set<string | undefined>>();
   readonly shown = new Map<Tab, Snapshot>();
   readonly pending = new Map<object, { readonly tab: Tab; readonly since: number }>();
   /** The times of the events that may cause an additional refresh, beyond the one refresh in the life of each token. */
@@ -173,6 +175,7 @@ class Schedule {
     this.world.kill(tab);
     // Tabs with a token of the previous session may report its end, because its cookie is replaced.
     this.world.over.add(this.world.signedIn);
+    this.world.subject = this.world.subject === "alice" ? "bob" : "alice";
     this.world.signInByPage();
     const next = this.open();
     // Without the hint cookie, the page cannot notice the sign-in by itself. It must call `begin`, as the documentation says.
@@ -214,6 +217,8 @@ class Schedule {
       this.#signInByPage(tab);
     } else if (action === "end" && runs) {
       this.cost(this.alive.length);
+      const subjects = this.leaving.get(tab.id) ?? new Set();
+      this.leaving.set(tab.id, subjects.add(tab.session.snapshot.claims?.sub));
       this.#call(tab, tab.session.end());
     } else if (action === "dispose" && runs) {
       this.cost();
@@ -227,6 +232,12 @@ class Schedule {
     this.pending.set(call, { tab, since: this.world.nowMs });
     const done = () => this.pending.delete(call);
     promise.then(done, done);
+  }
+
+  /** Returns whether a tab was told to sign a subject out. A tab that shows nobody signs out whoever is signed in. */
+  #meant(tab: number, subject: string | undefined): boolean {
+    const subjects = this.leaving.get(tab);
+    return subject === undefined || subjects?.has(undefined) === true || subjects?.has(subject) === true;
   }
 
   /** Wakes all remaining tabs, on a good network, uses each of them once, and loads one more page. */
@@ -246,6 +257,7 @@ class Schedule {
     }
     await world.run(MAX_CALL_MS);
     expect(this.wrongEndings).toEqual([]);
+    expect(world.signOuts.filter(({ tab, subject }) => !this.#meant(tab, subject))).toEqual([]);
     // If the session was revoked elsewhere, a tab learns of that by its next refresh, which is at most one token life later.
     await world.run(TOKEN_LIFE_S * 1000);
     const alive = this.alive;

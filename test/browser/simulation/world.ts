@@ -58,6 +58,10 @@ export class World {
   readonly over = new Set<string | undefined>([undefined]);
   /** The subject that signs in next. */
   subject = "alice";
+  /** The subjects of the sessions. */
+  readonly #subjects = new Map<string | undefined, string>([["s0", "alice"]]);
+  /** The sessions that sign-outs of tabs have ended, and whose they were. */
+  readonly signOuts: { readonly tab: number; readonly subject: string | undefined }[] = [];
   /** The cookies that a sibling domain has set, in the form of `document.cookie`. */
   planted: readonly string[] = [];
   /** Whether `document.cookie` throws. */
@@ -112,8 +116,7 @@ export class World {
 
   signIn(): string {
     this.revoke();
-    this.signedIn = `s${++this.#sessions}`;
-    return this.signedIn;
+    return this.signInByPage();
   }
 
   /** Removes the browser's cookies; the session stays live. */
@@ -124,6 +127,7 @@ export class World {
   /** Signs somebody in by a page load: no tab announces it, and the previous session stays live without its cookie. */
   signInByPage(): string {
     this.signedIn = `s${++this.#sessions}`;
+    this.#subjects.set(this.signedIn, this.subject);
     return this.signedIn;
   }
 
@@ -295,13 +299,13 @@ export class World {
       }
       // The service executes the request even if the tab that sent it is frozen or closed by now.
       this.schedule(LATENCY_MS, undefined, () => {
-        const response = this.#serve(request);
+        const response = this.#serve(request, tab);
         if (response) this.schedule(this.latencyMs, tab, () => resolve(response));
       });
     });
   }
 
-  #serve(request: Request): Response | undefined {
+  #serve(request: Request, tab: Frame): Response | undefined {
     const { network } = this;
     const { pathname, searchParams } = new URL(request.url);
     if (network === "silent" || network === "offline") return undefined;
@@ -327,6 +331,7 @@ export class World {
       const byCookie = meant === this.signedIn ? meant : undefined;
       const sid = request.method === "POST" ? byCookie : claimsOf(request.headers.get("authorization")).sid;
       response = this.over.has(sid) ? refused() : Response.json({ data: {} });
+      if (response.ok) this.signOuts.push({ tab: tab.id, subject: this.#subjects.get(sid) });
       this.over.add(sid);
       if (this.signedIn === sid) this.signedIn = undefined;
     } else {
