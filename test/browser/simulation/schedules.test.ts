@@ -80,7 +80,7 @@ class Schedule {
   readonly world: World;
   readonly disposed = new Set<Tab>();
   readonly wrongEndings: string[] = [];
-  /** The subjects that a tab showed when it was told to sign out; undefined if it showed nobody. */
+  /** The subjects that a tab showed at its sign-outs; undefined if it showed nobody. */
   readonly leaving = new Map<number, Set<string | undefined>>();
   readonly shown = new Map<Tab, Snapshot>();
   readonly pending = new Map<object, { readonly tab: Tab; readonly since: number }>();
@@ -152,7 +152,7 @@ class Schedule {
     const { world } = this;
     if ("ms" in one) {
       if (one.do === "clock") world.wallOffsetMs += one.ms;
-      else world.sleep(one.ms);
+      else this.#sleep(one.ms);
     } else if (one.do === "revoke") world.revoke();
     else if (one.do === "forgetCookies") {
       // Without its cookies the browser has lost its session, so from now on its tabs are right to report the end of that session.
@@ -162,6 +162,13 @@ class Schedule {
     // The event may cause additional refreshes. They are counted from the present time, which the event itself may have changed.
     this.cost();
     this.costOfEnd();
+  }
+
+  /** The device sleeps. What was under way goes on after that, and so may the refreshes that recent events cause. */
+  #sleep(ms: number): void {
+    const { length } = this.costs.filter((atMs) => atMs >= this.world.nowMs - 2 * MAX_CALL_MS);
+    this.world.sleep(ms);
+    this.cost(length);
   }
 
   #signIn(): void {
@@ -234,7 +241,7 @@ class Schedule {
     promise.then(done, done);
   }
 
-  /** Returns whether a tab was told to sign a subject out. A tab that shows nobody signs out whoever is signed in. */
+  /** Returns whether a tab showed a subject at a sign-out. A tab that shows nobody signs out whoever is signed in. */
   #meant(tab: number, subject: string | undefined): boolean {
     const subjects = this.leaving.get(tab);
     return subject === undefined || subjects?.has(undefined) === true || subjects?.has(subject) === true;
