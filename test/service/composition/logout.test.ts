@@ -5,7 +5,17 @@ import { badRefreshTokens, forgedAccessTokens, malleated } from "../../support/b
 import { type Caller, PUBLIC_PROTOCOLS } from "../../support/clients.ts";
 import { aService, STORES, throughEvery } from "../../support/every-protocol.ts";
 import { request } from "../../support/raw-http.ts";
-import { admin, bearer, cookie, logIn, message, openAdmin, openPublic, successor } from "../../support/sessions.ts";
+import {
+  admin,
+  bearer,
+  cookie,
+  logIn,
+  message,
+  openAdmin,
+  openPublic,
+  somebody,
+  successor,
+} from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 
 const { refresh, logout, logoutByCookie, listSessions, revokeOtherSessions } = SessionService.method;
@@ -141,6 +151,25 @@ describe.each(STORES)("on the %s store", (store) => {
         message(await caller.call(logoutByCookie, {}, cookie(next.refreshToken)));
         const cleared = await caller.call(logout, {}, { ...bearer(last.accessToken), ...cookie(next.refreshToken) });
         expect(cleared.headers.getSetCookie()).toEqual(CLEARED);
+      });
+
+      test("a logout by access token clears the cookie of an impersonation by its user", async () => {
+        const [support, customer] = [somebody(), somebody()];
+        const { accessToken } = await logIn(service, { subject: support });
+        const { refreshToken } = await logIn(service, { subject: customer, actor: { subject: support } });
+        const response = await caller.call(logout, {}, { ...bearer(accessToken), ...cookie(refreshToken) });
+        expect(message(response).data).toBeDefined();
+        expect(response.headers.getSetCookie()).toEqual(CLEARED);
+      });
+
+      test("with the name of a session that has ended, a second cookie ends nothing", async () => {
+        const [user, next] = [await logIn(service), await logIn(service)];
+        message(await caller.call(logout, {}, bearer(user.accessToken)));
+        const both = { cookie: `refresh_token=${user.refreshToken}; refresh_token=${next.refreshToken}` };
+        expect(await caller.call(logoutByCookie, { sessionId: user.sid }, both)).toMatchObject(REFUSED);
+        message(await caller.call(listSessions, {}, bearer(next.accessToken)));
+        message(await caller.call(logoutByCookie, { sessionId: next.sid }, both));
+        expect(await caller.call(listSessions, {}, bearer(next.accessToken))).toMatchObject(REFUSED);
       });
 
       test("a refresh token that has a successor ends the session too", async () => {

@@ -4,6 +4,7 @@ import { actorOf, originFor, revoked } from "../caller.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
+import type { SessionId } from "../model.ts";
 import type { SessionStore } from "../ports.ts";
 import { newestFirst, type PresentedTokens } from "../rotation/presented-cookie.ts";
 
@@ -11,8 +12,12 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 
 type Done = { readonly ok: true };
 const DONE: Done = { ok: true };
+const ABSENT: Refused = { ok: false, reason: "absent" };
 
-/** `keepsCookies`: the cookies of the request belong to another subject, who has signed in since, and is still signed in. */
+/**
+ * `keepsCookies`: the cookies of the request belong to another subject, who has signed in since, and is still signed in. A session in which
+ * the caller acts for that subject does not count: whoever signs out must not go on in it.
+ */
 type LoggedOut = Done & { readonly keepsCookies: boolean };
 
 /**
@@ -34,7 +39,8 @@ export async function logout(
     if (other === sid) continue;
     const ended = await deps.store.endOwned(sid, other, "logout", origin);
     if (!ended.ok) {
-      if (ended.reason === "not_found" && (await deps.store.find(other)).ok) foreign++;
+      const found = await deps.store.find(other);
+      if (ended.reason === "not_found" && found.ok && found.session.actor?.subject !== caller.sub) foreign++;
       continue;
     }
     const { actor = by } = ended;
@@ -61,9 +67,14 @@ export async function logoutByCookie(
   proof?: KeyProof,
   meant = "",
 ): Promise<Done | Refused> {
-  if (meant !== "" && !tokens.some(({ sid }) => sid === meant)) return { ok: false, reason: "absent" };
+  const own = meant === "" ? tokens[0] : tokens.find(({ sid }) => sid === meant);
+  if (own === undefined) return ABSENT;
   const ordered = await newestFirst(deps.store, tokens);
   if (!ordered.ok) return ordered;
+  // If the session that is meant has ended, a live one beside it may be of another subject, who has signed in since.
+  const [newest] = ordered.tokens;
+  const isLive = async ({ sid }: { readonly sid: SessionId }) => (await deps.store.find(sid)).ok;
+  if (meant !== "" && newest !== own && !(await isLive(own)) && (await isLive(newest))) return ABSENT;
   let refusal: Refused | undefined;
   for (const { sid, issuedAt } of ordered.tokens) {
     const outcome = await deps.store.end(sid, "logout", originOf(requester), { issuedAt, proof });

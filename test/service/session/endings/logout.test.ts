@@ -84,6 +84,16 @@ test.each([
   expect(port.stepsOf("end").map(([sid]) => sid)).toEqual([SID]);
 });
 
+test("a logout by a token clears the cookie of a session in which the caller acts for another subject", async () => {
+  const port = script({
+    end: async () => live,
+    endOwned: async () => ({ ok: false, reason: "not_found" }),
+    find: findOf(sessionOf({ sid: OTHER, subject: "customer", actor: { subject: "alice" } })),
+  });
+  const result = await logout(port, { ok: true, caller: CALLER, isExpired: false, byCookie: [OTHER] }, REQUESTER);
+  expect(result).toEqual({ ok: true, keepsCookies: false });
+});
+
 test("a logout that cannot end another session of the cookies fails, and ends nothing, so that it can be repeated", async () => {
   const port = script({
     end: async () => live,
@@ -137,6 +147,20 @@ test.each([
   });
   expect(await logoutByCookie(port, [tokenOf(), tokenOf(OTHER)], REQUESTER, undefined, meant)).toEqual(expected);
   expect(port.stepsOf("end").map(([sid]) => sid)).toEqual(ended);
+});
+
+test("a logout by cookies that means an ended session ends none that is live beside it, whoever it is of", async () => {
+  const port = script({ find: findOf(sessionOf({ sid: OTHER, subject: "mallory" })), end: async () => live });
+  for (const tokens of [[tokenOf(), tokenOf(OTHER)] as const, [tokenOf(OTHER), tokenOf()] as const]) {
+    const result = await logoutByCookie(port, tokens, REQUESTER, undefined, SID);
+    expect(result).toEqual({ ok: false, reason: "absent" });
+  }
+  expect(port.stepsOf("end")).toEqual([]);
+  const none = script({ find: findOf(), end: async () => already });
+  for (const meant of [SID, OTHER]) {
+    const result = await logoutByCookie(none, [tokenOf(), tokenOf(OTHER)], REQUESTER, undefined, meant);
+    expect(result).toEqual({ ok: true });
+  }
 });
 
 test("a logout by the cookies of two subjects ends nothing", async () => {
