@@ -9,7 +9,7 @@ import { type ChannelLike, hintOf, onWake, type Realm, sleep, warn } from "./rea
 import { type Outcome, send } from "./request.ts";
 import type { Display } from "./snapshot.ts";
 import { exclusively, openChannel } from "./tabs.ts";
-import { countdown, type HeldToken, holdToken } from "./token.ts";
+import { type Claims, countdown, type HeldToken, holdToken } from "./token.ts";
 import { ASK_MS, MAX_PATIENCE_MS, maxBackoffMs, PATIENCE_MS, SPREAD_MS } from "./waits.ts";
 
 /**
@@ -46,6 +46,8 @@ export function createRenewal(
   let timer: unknown;
   /** What the hint cookie contained when this tab looked at it last. */
   let lookedAt: string | undefined;
+  /** The claims of this tab's token, or of the last one that it had; none before the first. */
+  let last = {} as Claims;
   let inFlight: Promise<Outcome | undefined> | undefined;
 
   /** Applies a step of the machine to what this tab knows. */
@@ -54,6 +56,7 @@ export function createRenewal(
     if (then === known) return;
     if (then.version !== known.version || then.failures !== known.failures) settle(then.waitMs);
     known = then;
+    last = known.token?.claims ?? last;
     display.show(known.state, known.token?.claims);
     plan();
   }
@@ -204,15 +207,20 @@ export function createRenewal(
     },
     /** @param token of the session after a sign-in, if a server has rendered it */
     begin(token?: HeldToken): void {
-      // A framework may show a page again from its cache, which a server rendered before a sign-out or for a former user.
-      if (token && (token.claims.sid === lastSid(known) || token.claims.iat < (known.token?.claims.iat ?? 0))) return;
-      say({ type: "began" });
-      learn((former) => (token ? receive(begin(former), token) : begin(former)));
+      if (token && token.claims.sid === lastSid(known)) return;
+      // A framework may show a page again from its cache, which a server rendered for a former user. But the clocks of instances of the
+      // service differ, so it may also be a sign-in, which only the service knows.
+      if (token && token.claims.iat < last.iat) learn(doubt);
+      else {
+        learn(token ? (former) => receive(begin(former), token) : begin);
+        say({ type: "began" });
+      }
     },
     async signOut(): Promise<void> {
       const { version, token } = known;
-      // The session is named, because the cookie may be of a later sign-in by now, which this tab has not noticed.
-      const path = `logout?session_id=${lastSid(known) ?? ""}`;
+      // The session is named, because the cookie may be of a later sign-in by now, which this tab has not noticed. A tab that still waits
+      // for a token does not know which session it will be of.
+      const path = `logout?session_id=${((token || known.state === "ended") && last.sid) || ""}`;
       let outcome = await call(path);
       // The service found no such session by the cookie, but the session of the access token may still exist, so that one is ended as well.
       // Without a token, the browser may have had cookies of two users. The response has removed one, so the request is repeated.
@@ -221,10 +229,8 @@ export function createRenewal(
       if (outcome.ended && token) {
         learn(begin);
         await renew();
-        if (known.state !== "ended" && (known.token ?? token).claims.sub === token.claims.sub) throw unavailable();
-        return;
-      }
-      if (version === known.version) over();
+        if (known.state !== "ended" && last.sub === token.claims.sub) throw unavailable();
+      } else if (version === known.version) over();
       else learn(begin);
     },
   };

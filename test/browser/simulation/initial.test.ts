@@ -126,6 +126,34 @@ describe("a page that a server has rendered for somebody", () => {
     },
   );
 
+  test.each([{}, { text }])(
+    "stays signed out when its framework shows a page of a user before the last one",
+    async (more) => {
+      const here = world();
+      const [tab, other] = [here.open({ initial: { claims, ageMs: 0, ...more } }), here.open()];
+      other.session.subscribe(() => {});
+      here.subject = "bob";
+      const bob = { ...claims, sub: "bob", sid: here.signIn(), jti: "t9", iat: IAT + 5 };
+      await tab.session.begin({ claims: bob, ageMs: 0 });
+      void tab.session.end();
+      await here.run(5_000);
+      await tab.session.begin({ claims, ageMs: 0, ...more });
+      for (const { session } of [tab, other]) expect(session.snapshot.state).toBe("ended");
+      await here.run(5_000);
+      for (const { session } of [tab, other]) expect(session.snapshot.state).toBe("ended");
+    },
+  );
+
+  test("asks the service if what its server renders looks older than the user it knows, because clocks may differ", async () => {
+    const here = world();
+    const { session } = here.open({ initial: { claims: { ...claims, iat: IAT + 1 }, ageMs: 0 } });
+    here.subject = "bob";
+    await session.begin({ claims: { ...claims, sub: "bob", sid: here.signIn(), jti: "t9" }, ageMs: 0 });
+    await here.run(5_000);
+    expect(session.snapshot).toMatchObject({ state: "active", claims: { sub: "bob" } });
+    expect(here.attempts).toBe(1);
+  });
+
   test("signs out", async () => {
     const here = world();
     const { session } = here.open({ initial: { claims, ageMs: 0 } });

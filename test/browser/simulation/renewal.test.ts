@@ -462,6 +462,26 @@ describe("a sign-out after a sign-in on another page, which this tab has not not
     expect(here.signedIn).toBe("s1");
   });
 
+  test("by the page of that sign-in, which has no token yet, ends its session although another tab reports the end of the former", async () => {
+    const here = world();
+    const former = here.open();
+    former.session.subscribe(() => {});
+    await here.run(1_000);
+    here.subject = "bob";
+    here.signInByPage();
+    here.blocks = ({ url }) => url.endsWith("/refresh");
+    const next = here.open({ hintCookie: "session_hint" });
+    next.session.subscribe(() => {});
+    await here.run(1_000);
+    void outcomeOf(former.session.end());
+    await here.run(1_000);
+    expect(next.session.snapshot.state).toBe("offline");
+    const ended = outcomeOf(next.session.end());
+    await here.run(5_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    expect(here.over.has("s1")).toBe(true);
+  });
+
   test("is reported when nobody can tell who is signed in", async () => {
     const { here, tab, signInElsewhere } = await openStale("alice");
     here.network = "lost";

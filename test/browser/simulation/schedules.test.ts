@@ -4,8 +4,8 @@
  * without it.
  *
  * The test checks that no tab reports the end of a session that is live, that no sign-out ends the session of another user than its tab
- * showed, that every call completes, and that listeners receive the last state. Each token life has one refresh, and at most one more for each event that may cause a further one. After `dispose` no timer,
- * listener or lock is left.
+ * showed, that every call completes, and that listeners receive the last state. Each token life has one refresh, and at most one more for
+ * each event that may cause a further one. After `dispose` no timer, listener or lock is left.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
