@@ -142,6 +142,7 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
     }
   });
 
+  // Connect's adapter for Node hands over the first header alone, as Node does. The transport of this test has all of them.
   test("refuses several tokens, of which a proxy may have read another one", async () => {
     const { issuer, verifier, call } = await service();
     await verifier.ready;
