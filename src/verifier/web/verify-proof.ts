@@ -15,7 +15,7 @@ const ALGORITHMS = { ES256: EC, RS256: RSA, EdDSA: ED, Ed25519: ED } as const;
 
 const encoder = new TextEncoder();
 
-/** Verifies a DPoP proof like `verifyProof` for Node (src/verifier/dpop/verify-proof.ts), but with the WebCrypto of the runtime. */
+/** Verifies a DPoP proof like `verifyProof` for Node (src/platform/dpop/verify-proof.ts), but with the WebCrypto of the runtime. */
 export async function verifyProof(text: string, expected: ProofExpectation): Promise<ProofResult> {
   const read = readProof(text, expected);
   if (!read.ok) return read;
