@@ -19,7 +19,7 @@ local log = partition .. 'z'
 
 -- Appends the signals of sessions that ended in a logout of everyone, in order of creation.
 local function continue(job, switch)
-    local created_after, created_until, ended_at, from = string.match(job, '^(%d+) (%d+) (%d+) (.*)$')
+  local created_after, created_until, ended_at, from = string.match(job, '^(%d+) (%d+) (%d+) (.*)$')
   local order = partition .. 'o'
   local first = from ~= '' and redis.call('ZREVRANGEBYLEX', order, '[' .. from .. '\255', '-', 'LIMIT', 0, 1)[1]
   local chunks = redis.call('ZRANGEBYLEX', order, first and '[' .. first or '-', '+', 'LIMIT', 0, CHUNKS)
