@@ -5,7 +5,7 @@ import type { KeyProof } from "../devices/key.ts";
 import type { Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { SessionId } from "../model.ts";
-import type { SessionStore } from "../ports.ts";
+import { type SessionStore, StoreUnavailable } from "../ports.ts";
 import { newestFirst, type PresentedTokens } from "../rotation/presented-cookie.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
@@ -33,14 +33,13 @@ export async function logout(
   const { sid } = caller;
   const by = actorOf(caller);
   const origin = originFor(caller, requester);
-  let foreign = 0;
+  const unowned: SessionId[] = [];
   // The other sessions end before the session of the caller: if the store fails in between, the client can still try again.
   for (const other of byCookie) {
     if (other === sid) continue;
     const ended = await deps.store.endOwned(sid, other, "logout", origin);
     if (!ended.ok) {
-      const found = await deps.store.find(other);
-      if (ended.reason === "not_found" && found.ok && found.session.actor?.subject !== caller.sub) foreign++;
+      if (ended.reason === "not_found") unowned.push(other);
       continue;
     }
     const { actor = by } = ended;
@@ -50,7 +49,22 @@ export async function logout(
   const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, actor: by, reason: "logout" }, requester);
-  return { ok: true, keepsCookies: foreign > 0 && foreign === byCookie.length };
+  const mayKeep = unowned.length > 0 && unowned.length === byCookie.length;
+  return { ok: true, keepsCookies: mayKeep && (await areForeign(deps, unowned, caller.sub)) };
+}
+
+/**
+ * Returns whether sessions are live and of other people than the subject. The logout has succeeded already, and an outage says nothing
+ * about these sessions, so their cookies then stay.
+ */
+async function areForeign({ store }: Deps<"find">, sids: readonly SessionId[], subject: string): Promise<boolean> {
+  try {
+    const found = await Promise.all(sids.map((sid) => store.find(sid)));
+    return found.every((each) => each.ok && each.session.actor?.subject !== subject);
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return true;
+    throw error;
+  }
 }
 
 /**
