@@ -9,7 +9,7 @@ type ByName = {
     [
       ...[sid: SessionId, generation: number, nonce1: number, nonce2: number, issuedAt: number],
       ...[fresh1: number, fresh2: number, reuseIntervalMs: number, markerLifeMs: number],
-      ...[seen: string, deviceLifeMs: number, way: number],
+      ...[seen: string, deviceLifeMs: number, presentedHow: number],
       ...[deviceIssuedAt: number, device1: number, device2: number, device3: number, device4: number],
       ...[proof1: number, proof2: number, proof3: number, proof4: number],
       ...[proof5: number, proof6: number, proof7: number, proof8: number],

@@ -59,13 +59,13 @@ type RotateArguments = Extract<ArgumentsOf<"rotate">, { readonly length: 10 }>;
 /** Adds what a request shows of its device. Only the first 128 bits of the thumbprint in a device cookie are sent. */
 export function withDevice(args: RotateArguments, presentation: DevicePresentation): ArgumentsOf<"rotate"> {
   const { lifeMs, cookie, skipped, proof, transport, clientId } = presentation;
-  const way = transport === "token" ? IN_BODY : skipped ? RENEWAL_SKIPPED : IN_COOKIE;
+  const presentedHow = transport === "token" ? IN_BODY : skipped ? RENEWAL_SKIPPED : IN_COOKIE;
   if (proof !== undefined) {
-    const proven = [...args, lifeMs, way, ...cookieArguments(cookie), ...proofWords(proof)] as const;
+    const proven = [...args, lifeMs, presentedHow, ...cookieArguments(cookie), ...proofWords(proof)] as const;
     return clientId === undefined ? proven : [...proven, clientId];
   }
-  if (cookie === undefined) return way !== IN_COOKIE ? [...args, lifeMs, way] : [...args, lifeMs];
-  return [...args, lifeMs, way, ...cookieArguments(cookie)];
+  if (cookie === undefined) return presentedHow !== IN_COOKIE ? [...args, lifeMs, presentedHow] : [...args, lifeMs];
+  return [...args, lifeMs, presentedHow, ...cookieArguments(cookie)];
 }
 
 function cookieArguments(cookie: DevicePresentation["cookie"]): readonly [number, number, number, number, number] {

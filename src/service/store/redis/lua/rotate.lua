@@ -21,7 +21,7 @@ local sid,
   marker_life, -- how long ended sessions stay marked, ms
   seen, -- what the session keeps of this request (JSON), or ''
   device_life, -- how long a device cookie lives, ms
-  way, -- RENEWAL_SKIPPED: the browser could not renew that cookie; IN_BODY: the token came in the body of a request, not in a cookie
+  presented_how, -- RENEWAL_SKIPPED: the browser could not renew that cookie; IN_BODY: the token came in the body, not in a cookie
   device_issued_at, device1, device2, device3, device4, -- the device cookie: ms, the first words of its thumbprint; zeros if there is none
   proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8, -- the thumbprint of the proven key, in words
   client -- the client that presents the token at the token endpoint
@@ -52,41 +52,42 @@ generation, nonce1, nonce2 = tonumber(generation), tonumber(nonce1), tonumber(no
 issued_at, reuse_interval = tonumber(issued_at), tonumber(reuse_interval)
 local function within(time, limit) return math.abs(now - time) <= limit end
 
-local proven, first_use, two_holders, held, unbound = false, false, false, false, nil
+-- The rules of `judgeDevice` (devices/binding.ts). The comments name its verdicts.
+local proven, first_use, two_holders, held, key_to_bind = false, false, false, false, nil
 if version > 1 or proof8 then
   local RENEWAL_SKIPPED, IN_BODY = '1', '2'
   local function has(flag) return version % (2 * flag) >= flag end
   local max_age = device_life and tonumber(device_life) or math.huge
-  local skipped, in_body = way == RENEWAL_SKIPPED, way == IN_BODY
-  if has(in_body and BY_COOKIE or BY_TOKEN) then return 't' end
+  local skipped, in_body = presented_how == RENEWAL_SKIPPED, presented_how == IN_BODY
+  if has(in_body and BY_COOKIE or BY_TOKEN) then return 't' end -- wrong_transport
   local since, length, kind = 0, 0, 0
   if has(WITH_DEVICE) then since, length, kind = struct.unpack(DEVICE_TAIL, record, #record + 1 + SINCE) end
   local proof = proof8 and struct.pack('>I4I4I4I4I4I4I4I4', proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)
-  local holds = proof and length > 0 and string.sub(record, THUMBPRINT, SINCE - 1) == proof
-  if length == 0 and in_body and not has(DEVICE_REQUIRED) then unbound = proof end
-  if unbound and client then
+  local proves_session_key = proof and length > 0 and string.sub(record, THUMBPRINT, SINCE - 1) == proof
+  if length == 0 and in_body and not has(DEVICE_REQUIRED) then key_to_bind = proof end -- first_proof, if the client is that of the session
+  if key_to_bind and client then
     local _, size, at = struct.unpack('>I2c0B', record, BODY)
     local own = size == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + size - 1)
-    if client ~= own then return 'w' end
+    if client ~= own then return 'w' end -- wrong_client
   end
-  local matches = false
+  local cookie_matches = false
   if length > 0 and device4 then
     local w1, w2, w3, w4 = struct.unpack('>I4I4I4I4', record, #record + 1 + THUMBPRINT)
-    matches = w1 == tonumber(device1) and w2 == tonumber(device2) and w3 == tonumber(device3) and w4 == tonumber(device4)
+    cookie_matches = w1 == tonumber(device1) and w2 == tonumber(device2) and w3 == tonumber(device3) and w4 == tonumber(device4)
   end
-  if kind >= PROOF and not holds then
+  if kind >= PROOF and not proves_session_key then -- two_holders; otherwise other_key or proof_missing
     local bound = struct.unpack('>I6', record, #record + 1 + THUMBPRINT - PROOF_KEY_BYTES)
     two_holders = bound > created and issued_at < bound and not within(bound, 2 * reuse_interval)
     if not two_holders then return (proof and 'k' or 'n') .. struct.pack('>I6', now) .. record end
-  elseif holds or matches then
-    proven = holds or within(tonumber(device_issued_at), max_age)
+  elseif proves_session_key or cookie_matches then -- device_proof_missing (a stale cookie); otherwise first_use, held or proven
+    proven = proves_session_key or within(tonumber(device_issued_at), max_age)
     if not proven then return 'd' .. struct.pack('>I6', now) .. record end
     first_use = kind < BOUND
-    held = holds and not first_use
+    held = proves_session_key and not first_use
     if first_use then record = string.sub(record, 1, SINCE - 1) .. struct.pack(DEVICE_TAIL, now, length, kind + BOUND) end
-  elseif kind < BOUND then
+  elseif kind < BOUND then -- device_required; otherwise unproven, or first_proof if there is a `key_to_bind`
     if has(DEVICE_REQUIRED) and now > created + max_age then return 'q' .. struct.pack('>I6', now) .. record end
-  elseif not within(since, 2 * reuse_interval) then
+  elseif not within(since, 2 * reuse_interval) then -- two_holders or device_proof_missing; within that time unproven
     two_holders = issued_at <= since + 2 * reuse_interval and not skipped
     if not two_holders then return 'd' .. struct.pack('>I6', now) .. record end
   end
@@ -126,9 +127,9 @@ else
     local at, after = block_at(record, LAST_SEEN)
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
   end
-  if unbound and outcome ~= 'p' then -- the session's first proof binds it to the key
+  if key_to_bind and outcome ~= 'p' then -- the session's first proof binds it to the key
     proven, first_use, version = true, true, version + WITH_DEVICE
-    body = body .. struct.pack('>I6', now) .. unbound .. struct.pack(DEVICE_TAIL, 0, PROOF_KEY_BYTES, PROOF + BOUND)
+    body = body .. struct.pack('>I6', now) .. key_to_bind .. struct.pack(DEVICE_TAIL, 0, PROOF_KEY_BYTES, PROOF + BOUND)
   end
   record = struct.pack(HEAD, version, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at,
     child_minted_at, created, idle, life) .. body
