@@ -24,9 +24,9 @@ local sid, reason,
   proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8 -- the thumbprint of the key that the client proves, in words
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
-local record, with = within_lifetimes(partition, sid, now)
-if with == 'subject' then return 'ending' end
-record = not with and record
+local record, ended_with = within_lifetimes(partition, sid, now)
+if ended_with == 'subject' then return 'ending' end
+record = not ended_with and record
 if not record and marked(partition, sid, now) then return 'already' end
 if record and issued_at and string.byte(record) % (2 * WITH_DEVICE) >= WITH_DEVICE and string.byte(record, -1) >= PROOF then
   local since, key = struct.unpack('>I6c32', record, #record + 1 + THUMBPRINT - PROOF_KEY_BYTES)

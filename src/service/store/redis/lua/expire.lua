@@ -50,7 +50,7 @@ if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remov
 
 local reply, least, gone, due, logged, sids = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
 local ended_all, states, ends = ended_until(partition), redis.call('MGET', partition .. 'h', partition .. 'j', partition .. 'g', partition .. 'A'), {}
-local horizons, unsignalled, switch, attached = unpack(states)
+local horizons, unsignalled, signal_state, attached = unpack(states)
 
 local function examine(entry, record)
   local sid, created = string.sub(entry, -ID), struct.unpack('>I6', entry)
@@ -77,7 +77,7 @@ local function examine(entry, record)
     if created <= ended_all then return end
     local subject = record and subject_of(record) or ''
     if record then unindex(partition, sid, record) end
-    if switch then ends[#ends + 1] = { sid, 'expired', record, subject } end
+    if signal_state then ends[#ends + 1] = { sid, 'expired', record, subject } end
     logged[#logged + 1] = sid .. ' ' .. now .. ' ' .. now + marker_life .. ' expired'
     local actor = record and actor_of(record)
     local note = actor and '{"x":' .. cjson.encode(actor) .. '}' or expired_note
@@ -103,7 +103,7 @@ end
 if #logged > 0 then
   redis.call('HSET', partition .. 'r', unpack(due))
   redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
-  if switch then append_signals(partition, switch, ends, now) end
+  if signal_state then append_signals(partition, signal_state, ends, now) end
   append_to_log(partition, logged, now, marker_life)
   if attached then hand_over(partition, attached, one_of(sids)) end
 end

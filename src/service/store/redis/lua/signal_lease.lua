@@ -12,9 +12,9 @@ local holder,
 local fences = {}
 life = tonumber(life)
 for k, partition in ipairs(KEYS) do
-  local readers, log = partition .. 'f', redis.call('GET', partition .. 'g')
+  local readers, signal_state = partition .. 'f', redis.call('GET', partition .. 'g')
   fences[k] = '0'
-  if log then
+  if signal_state then
     local owner, fence, held = string.match(redis.call('HGET', readers, '*') or '', '^(%S+) (%d+) (%d+)$')
     local left = owner and tonumber(held) - now or 0
     if owner == holder or left <= 0 or left > math.max(life, 600000) then
@@ -24,7 +24,7 @@ for k, partition in ipairs(KEYS) do
       end
       fences[k] = life > 0 and fence or '0'
     end
-    local keep, rest = string.match(log, '^(%d+)( .*)$')
+    local keep, rest = string.match(signal_state, '^(%d+)( .*)$')
     if keep ~= retention then redis.call('SET', partition .. 'g', retention .. rest) end
   end
 end

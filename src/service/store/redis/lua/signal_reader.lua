@@ -13,31 +13,31 @@ local verb, -- 'add', 'restart' or 'remove'
   = unpack(ARGV, 1, ARGC)
 local line = '\n' .. subscription .. wanted_notices .. '\n'
 for _, partition in ipairs(KEYS) do
-  local readers, switch, notices = partition .. 'f', partition .. 'g', partition .. 'p'
+  local readers, state_key, notices_key = partition .. 'f', partition .. 'g', partition .. 'p'
   -- In a cluster every second key names no partition (link.ts).
   if string.sub(partition, -1) ~= '}' then
     -- there is nothing to do for a key without a partition
   elseif verb == 'add' then
-    local log = redis.call('GET', switch)
-    if not log then redis.call('SET', switch, retention .. ' 0 -') end
+    local signal_state = redis.call('GET', state_key)
+    if not signal_state then redis.call('SET', state_key, retention .. ' 0 -') end
     if not redis.call('HGET', readers, subscription) then
-      redis.call('HSET', readers, subscription, (log and string.match(log, '^%d+ (.*)$') or '0 -') .. ' 0 0')
+      redis.call('HSET', readers, subscription, (signal_state and string.match(signal_state, '^%d+ (.*)$') or '0 -') .. ' 0 0')
     end
-    local wanted = wanted_notices ~= '' and (redis.call('GET', notices) or '')
-    if wanted and not string.find(wanted, line, 1, true) then redis.call('SET', notices, wanted .. line) end
+    local wanted = wanted_notices ~= '' and (redis.call('GET', notices_key) or '')
+    if wanted and not string.find(wanted, line, 1, true) then redis.call('SET', notices_key, wanted .. line) end
   elseif verb == 'restart' then
-    local log, before = redis.call('GET', switch), redis.call('HGET', readers, subscription)
-    if log and before then
-      redis.call('HSET', readers, subscription, string.match(log, '^%d+ (.*)$') .. string.match(before, ' %d+ %d+$'))
+    local signal_state, before = redis.call('GET', state_key), redis.call('HGET', readers, subscription)
+    if signal_state and before then
+      redis.call('HSET', readers, subscription, string.match(signal_state, '^%d+ (.*)$') .. string.match(before, ' %d+ %d+$'))
     end
   else
     redis.call('HDEL', readers, subscription)
-    local wanted = redis.call('GET', notices)
+    local wanted = redis.call('GET', notices_key)
     local rest = wanted and string.gsub(wanted, '\n' .. subscription .. ' [^\n]*\n', '')
-    if rest == '' then redis.call('DEL', notices) elseif rest and rest ~= wanted then redis.call('SET', notices, rest) end
+    if rest == '' then redis.call('DEL', notices_key) elseif rest and rest ~= wanted then redis.call('SET', notices_key, rest) end
     local left = redis.call('HRANDFIELD', readers, 2)
     if #left == 0 or (#left == 1 and left[1] == '*') then
-      redis.call('DEL', switch, readers, partition .. 'z', partition .. 'j', notices)
+      redis.call('DEL', state_key, readers, partition .. 'z', partition .. 'j', notices_key)
     end
   end
 end

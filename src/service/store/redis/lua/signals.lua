@@ -18,7 +18,7 @@ after, most = tonumber(after), tonumber(most)
 local log = partition .. 'z'
 
 -- Appends the signals of sessions that ended in a logout of everyone, in order of creation.
-local function continue(job, switch)
+local function continue(job, signal_state)
   local created_after, created_until, ended_at, from = string.match(job, '^(%d+) (%d+) (%d+) (.*)$')
   local order = partition .. 'o'
   local first = from ~= '' and redis.call('ZREVRANGEBYLEX', order, '[' .. from .. '\255', '-', 'LIMIT', 0, 1)[1]
@@ -40,7 +40,7 @@ local function continue(job, switch)
   end
   local records = #keys > 0 and redis.call('MGET', unpack(keys))
   for k, entry in ipairs(entries) do ends[k] = { string.sub(entry, -ID), 'revoked_all', records[k], '' } end
-  if #ends > 0 then append_signals(partition, switch, ends, tonumber(ended_at)) end
+  if #ends > 0 then append_signals(partition, signal_state, ends, tonumber(ended_at)) end
   if done then
     redis.call('DEL', partition .. 'j')
   else

@@ -20,7 +20,7 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
   local keys, entries, order_entries, due, ends, names = {}, {}, {}, {}, {}, {}
   for k, sid in ipairs(sids) do keys[k] = partition .. 's' .. sid end
   local records = redis.call('MGET', partition .. 'g', partition .. 'A', unpack(keys))
-  local switch, attached = table.remove(records, 1), table.remove(records, 1)
+  local signal_state, attached = table.remove(records, 1), table.remove(records, 1)
   for k, sid in ipairs(sids) do
     local record = records[k]
     if record then
@@ -30,7 +30,7 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
     end
     redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
-    if switch then ends[k] = { sid, reason, record, subject } end
+    if signal_state then ends[k] = { sid, reason, record, subject } end
     local actor, own = record and actor_of(record), note
     if actor then own = string.sub(note, 1, -2) .. (#note > 2 and ',"x":' or '"x":') .. cjson.encode(actor) .. '}' end
     due[2 * k - 1], due[2 * k] = sid, table.concat({ now, now, reason, own, subject }, '\n')
@@ -42,7 +42,7 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
     redis.call('HSET', partition .. 'r', unpack(due))
     redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
   end
-  if switch then append_signals(partition, switch, ends, now) end
+  if signal_state then append_signals(partition, signal_state, ends, now) end
   append_to_log(partition, entries, now, marker_life)
   if attached then hand_over(partition, attached, one_of(sids)) end
   return names
