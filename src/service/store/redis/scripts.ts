@@ -5,9 +5,12 @@
  * a text is included once. Indented, it belongs to its block alone: Lua creates functions anew in each run, and so a refresh creates only
  * those that it needs.
  *
- * Every script begins with lib/deadline.lua, which ends it if it runs outside of the time in which the command may act. Because of the
- * `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read could be out of date. Redis also refuses scripts when
- * memory is full, before anything is written, except scripts with the flag allow-oom, which need no additional memory.
+ * Every verb begins with lib/deadline.lua, which ends it if it runs outside of the time in which the command may act. Three scripts are no
+ * verbs, and have no deadline: sync.lua finds out the time; of the checks in checks/, permissions.lua writes nothing, and claim_owner.lua
+ * compares before it writes.
+ *
+ * Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read could be out of date. Redis also refuses
+ * scripts when memory is full, before anything is written, except scripts with the flag allow-oom, which need no additional memory.
  */
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -61,11 +64,11 @@ export type Verb = (typeof VERBS)[number];
 
 /**
  * A script's text and its SHA-1, by which Redis knows it. The text is put together whenever it is read: a process needs it only until Redis
- * knows the script, and to keep all of them would take 0.6 MB.
+ * knows the script, and to keep all of them would take 0.7 MB.
  */
 type Script = { readonly text: string; readonly sha: string };
 
-/** `sync` is loaded differently: it is never refused as late. */
+/** `sync` is loaded as the verbs are, but called without a deadline (link.ts): it is never refused as late. */
 export type Scripts = Readonly<Record<Verb | "sync", Script>>;
 
 /** @param name of a file in lua/, without its ending */

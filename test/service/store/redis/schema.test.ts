@@ -8,7 +8,7 @@ import type { SessionId } from "../../../../src/service/session/model.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { tagOfSession, tagOfSubject } from "../../../../src/service/store/redis/partitions.ts";
-import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
+import { loadScripts, readLua } from "../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { startRedis } from "../../../support/redis.ts";
 import { redisOptions } from "../../../support/store/backends.ts";
@@ -184,6 +184,12 @@ test("every key is described with its type and its life, and every one that is d
     }
   }
   expect(rows.filter((row) => !found.has(row))).toEqual([]);
+});
+
+test("the scripts list the same keys where they begin", () => {
+  const listed = [...readLua("lib/partition").matchAll(/^-- {3}(\w(?:<\w+>)?) {2,}/gm)].map(([, key]) => key);
+  const described = rowsOf("Keys").map(([key = ""]) => plain(key).replace(/^\{\w\w\}/, ""));
+  expect(listed.toSorted()).toEqual(described.toSorted());
 });
 
 test("a session that is refreshed near the end of its absolute lifetime is not kept for longer", async () => {

@@ -1,8 +1,47 @@
--- The definitions in this file are part of every script. docs/reference/redis-schema.md has all keys of a partition, and the record of a
--- session. The keys begin with the hash tag of the partition, such as {a7}, so that they lie in one slot of a cluster. Before it is
--- REDIS_KEY_PREFIX, which is empty by default.
+-- What all scripts with a deadline share (deadline.lua includes this file): the keys of a partition, the head of a record, sizes and times.
 --
--- Their forms save memory: a key for each subject that has few sessions ({a7}u) would take 50 % more, a member of the order of creation
+-- A key is the hash tag of its partition, such as {a7}, and a letter, some with a name after it. The tag, before which is REDIS_KEY_PREFIX,
+-- keeps all keys of a partition in one slot of a cluster. docs/reference/redis-schema.md has the types, lives and examples of keys, and the
+-- record of a session.
+--
+-- Sessions and their indexes:
+--   s<session>      the session: a record
+--   u               the sessions of each subject with few
+--   i<subject>      those of a subject with many
+--   k<subject>      until when none of these expires
+--   o               the order of creation: all sessions in chunks
+--   n               when the newest session was created
+--   A               the sessions that end with those of their actors (without a name; for A<session> see below)
+--   U<login>        the sessions of a login at an identity provider
+-- What has ended:
+--   m<session>      the marker of an ended session: until when
+--   l               the revocation log
+--   e               until which creation all sessions have ended (RevokeAllSessions)
+--   h               the logouts of subjects with many sessions that are under way (HORIZON)
+--   d<end>          how many sessions such a logout has ended, once it is complete
+--   y               which instance looks for expired sessions
+--   t<session>      until when the id of a migrated session is claimed
+--   T<token>        until when a token of an identity provider counts as used
+-- Events:
+--   r               due records: what is to be recorded of creations and endings
+--   C               what the records lack of the events of creations
+--   v<session>      the other events of a session
+--   w<subject>      the last sessions of a subject with events
+--   a<subject>      earlier ones
+--   x               the ends of all sessions, only in {00}
+-- Signals:
+--   g               the state of the signal log: for how long it keeps signals, how many there have been, the session of the last
+--   z               the signal log
+--   A<session>      the actor of a session that has a signal
+--   f               the lease of the log's reader, and the cursor of each subscription
+--   p               which subscriptions want signals of creations and updates ('notices')
+--   j               a logout of everyone whose signals are to be appended
+--   b               the subscriptions, only in {00}
+-- The deployment:
+--   c               the shift of the node's clock (sync.lua)
+--   q               which deployment owns the keys (claim_owner.lua), only in {00}
+--
+-- The forms of these keys save memory: a key for each subject that has few sessions ({a7}u) would take 50 % more, a member of the order of creation
 -- ({a7}o) for each session in place of chunks three times as much, and a key for the note of each creation ({a7}C) 150 bytes more.
 -- Entries of {a7}o and {a7}i<subject> are the time of creation (I6) and the sid. All members have the score 0: Redis orders them by their
 -- bytes, thus by their first entries.
