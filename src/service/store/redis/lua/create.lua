@@ -23,6 +23,7 @@
 -- @include lib/limit.lua: alike, group_of, in_group, live_sessions, take_excess
 -- @include lib/live.lua: live
 -- @include lib/order.lua: earlier
+-- @include lib/room.lua: WINDOW, acting_of_many, drop_expired, next_part, oldest_of_many, progress_of
 -- @include lib/signal_log.lua: append_signals
 local sid, subject,
   child1, child2, -- the nonce of the first refresh token
@@ -47,17 +48,20 @@ if existing then return { existing, claim_life == '' and '' or 'existing', '' } 
 local claim = claim_life ~= '' and redis.call('GET', partition .. 't' .. sid)
 if claim and now < tonumber(claim) then return { 'ended', '', '' } end
 
-local index, many, clean = partition .. 'u', partition .. 'i' .. subject, partition .. 'k' .. subject
+local index, many_key, clean_key = partition .. 'u', partition .. 'i' .. subject, partition .. 'k' .. subject
 local sids, unfinished = index_of(partition, subject, now)
 if unfinished then return { 'again', '', '' } end
 
-local found = redis.call('MGET', partition .. 'n', partition .. 'e', partition .. 'h', partition .. 'g', partition .. 'p')
-local ended = math.max(tonumber(found[2] or 0), found[3] and horizon_of(found[3], subject) or 0)
+local newest_time, revoked_until, horizons, signal_state, notices =
+  unpack(redis.call('MGET', partition .. 'n', partition .. 'e', partition .. 'h', partition .. 'g', partition .. 'p'))
+revoked_until = tonumber(revoked_until or 0)
+-- All sessions of the subject that were created up to this time have ended.
+local ended_time = math.max(revoked_until, horizons and horizon_of(horizons, subject) or 0)
 local old = replaces ~= '' and live(partition, replaces, now)
 
 -- A session counts as ended if it was not created after the last logout of its subject and of everyone. So this session gets a later time
 -- of creation, even if the clock shows an earlier time.
-local created = math.max(now, ended + 1)
+local created = math.max(now, ended_time + 1)
 local expires = created + math.min(idle, life)
 local record = struct.pack(HEAD, version, 0, 0, 0, child1, child2, 0, 0, 0, created, idle, life) .. body
 local entry = entry_of(record, sid)
@@ -74,7 +78,7 @@ end
 local function is_new_device()
   local agent = agent_of(record)
   if agent == '\0' then return false end
-  local newest = sids or table.concat(redis.call('ZREVRANGEBYLEX', many, '+', '-', 'LIMIT', 0, MOST))
+  local newest = sids or table.concat(redis.call('ZREVRANGEBYLEX', many_key, '+', '-', 'LIMIT', 0, MOST))
   local step = sids and ID or ENTRY
   for last = #newest, 1, -step do
     local other = live(partition, string.sub(newest, last - ID + 1, last), now)
@@ -84,12 +88,10 @@ local function is_new_device()
 end
 local new = claim_life == '' and is_new_device() and 'new' or ''
 
--- Of how many sessions, the oldest, the least recently used one ends. So the work does not grow with the number of sessions.
-local WINDOW = 64
-
--- Ends sessions for the cap or the limit.
+-- Ends sessions for the cap or the limit, and removes them from their subject's index.
 local evicted = {}
 local function evict(sessions)
+  if #sessions == 0 then return end
   local ending, entries = {}, {}
   for k, session in ipairs(sessions) do
     ending[k], entries[k] = session.sid, entry_of(session.record, session.sid)
@@ -97,113 +99,81 @@ local function evict(sessions)
   for _, name in ipairs(close(partition, ending, 'session_limit', now, marker_life, ended_note, subject)) do
     evicted[#evicted + 1] = name
   end
-  if not sids and #entries > 0 then redis.call('ZREM', many, unpack(entries)) end
-  for _, other in ipairs(sids and ending or {}) do
+  if not sids then
+    redis.call('ZREM', many_key, unpack(entries))
+    return
+  end
+  for _, other in ipairs(ending) do
     local at = string.find(sids, other, 1, true)
     sids = string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID)
   end
-  if sids and #ending > 0 then write_index(partition, subject, sids) end
+  write_index(partition, subject, sids)
 end
 local function reply_evicted(reply)
   for _, other in ipairs(evicted) do reply[#reply + 1] = other end
   return reply
 end
 
--- Makes room within the limit. Returns the reply with which the script ends; nil if the session may be created.
-local function make_room_within_limit()
+-- Returns which sessions have to end for the limit; and if the session may not be created after that, the reply with which the script ends.
+-- It changes nothing: `make_room` ends the sessions.
+local function choose_within_limit()
   local MOST_LISTED = 10 -- how many live sessions a refusal lists
   local scope, most, action = string.match(limit, '^(%S+) (%d+) (%S+)$')
   most = tonumber(most)
-  if sids and #sids < most * ID then return nil end
+  if sids and #sids < most * ID then return {} end
   local group = group_of(record, scope)
-  if old and subject_of(old) == subject and not actor_of(old) and group_of(old, scope) == group then return nil end
-  local known, entries = sids, {}
-  if not sids then
-    local from = progress == '' and entries_after(tonumber(found[2] or 0)) or '(' .. string.sub(progress, 1, ENTRY)
-    entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
-    local added = {}
-    for k, entry in ipairs(entries) do added[k] = string.sub(entry, -ID) end
-    known = string.sub(progress, ENTRY + 1) .. table.concat(added)
-  end
+  if old and subject_of(old) == subject and not actor_of(old) and group_of(old, scope) == group then return {} end
+  local known, last_read = sids, nil -- of few sessions all are known; many are read in parts
+  if not sids then known, last_read = next_part(many_key, entries_after(revoked_until), progress) end
   local counted = in_group(alike(live_sessions(partition, known, now), acts), scope, group)
-  local is_all, window = #entries < MOST, action == 'end_oldest' and 1 or WINDOW
-  if not is_all and #counted < most + window then
-    local found = { entries[#entries] }
-    for _, session in ipairs(counted) do found[#found + 1] = session.sid end
-    return { 'more', table.concat(found), '' }
-  end
+  local window = action == 'end_oldest' and 1 or WINDOW
+  if last_read and #counted < most + window then return {}, { 'more', progress_of(last_read, counted), '' } end
   local excess = #counted - most + 1
-  if excess <= 0 then return nil end
+  if excess <= 0 then return {} end
   if action == 'refuse' then
     local reply = { 'refused', '', '' }
     for _, session in ipairs(take_excess(counted, MOST_LISTED, WINDOW)) do
       reply[#reply + 1], reply[#reply + 2] = session.sid, session.record
     end
-    return reply
+    return {}, reply
   end
   -- If further parts of the list follow, sessions of this part end only while a whole WINDOW of them is left: the next part may have a
   -- session that was used less recently.
-  local ending = math.min(excess, MOST, is_all and excess or #counted - window + 1)
-  evict(take_excess(counted, ending, window))
-  return (ending < excess or not is_all) and reply_evicted({ 'again', '', new }) or nil
+  local count = math.min(excess, MOST, last_read and #counted - window + 1 or excess)
+  return take_excess(counted, count, window), (count < excess or last_read) and { 'again', '', new } or nil
 end
 
--- Returns the sessions with an actor of a subject with many, oldest first. They live for a short time, so only the newest MOST are read.
-local function acting_of_many(from)
-  local newest, sids = redis.call('ZREVRANGEBYLEX', many, '+', from, 'LIMIT', 0, MOST), {}
-  for k, entry in ipairs(newest) do sids[#newest - k + 1] = string.sub(entry, -ID) end
-  local found = {}
-  for _, session in ipairs(live_sessions(partition, table.concat(sids), now)) do
-    if session.sid ~= replaces and actor_of(session.record) then found[#found + 1] = session end
-  end
-  return found
-end
-
--- Makes room within the cap of a subject with many sessions. Returns the reply that ends the script; nil if the session may be created.
-local function make_room_among_many()
-  local from = entries_after(ended)
+-- Returns the same for the cap, if the subject has many sessions.
+local function choose_among_many()
+  local from = entries_after(ended_time)
   if acts then
-    local acting = acting_of_many(from)
-    evict(take_excess(acting, #acting - cap + 1, WINDOW))
-    return nil
+    local acting = acting_of_many(partition, many_key, from, replaces, now)
+    return take_excess(acting, #acting - cap + 1, WINDOW)
   end
-  local replaced = old and subject_of(old) == subject
-  local excess = redis.call('ZLEXCOUNT', many, from, '+') - (replaced and 1 or 0) - cap + 1
-  if excess > 0 then excess = excess - #acting_of_many(from) end
-  if excess <= 0 then return nil end
-  if now >= tonumber(redis.call('GET', clean) or 0) then return reply_evicted({ 'sweep', '', new }) end
+  local is_replaced = old and subject_of(old) == subject
+  local excess = redis.call('ZLEXCOUNT', many_key, from, '+') - (is_replaced and 1 or 0) - cap + 1
+  if excess > 0 then excess = excess - #acting_of_many(partition, many_key, from, replaces, now) end
+  if excess <= 0 then return {} end
+  if now >= tonumber(redis.call('GET', clean_key) or 0) then return {}, { 'sweep', '', new } end
   local most = math.min(excess, MOST - WINDOW)
-  local oldest, lost, listed = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, most + WINDOW), {}, {}
-  for k, entry in ipairs(oldest) do oldest[k], lost[string.sub(entry, -ID)] = string.sub(entry, -ID), entry end
-  for _, session in ipairs(live_sessions(partition, table.concat(oldest), now)) do
-    lost[session.sid] = nil
-    if session.sid ~= replaces and not actor_of(session.record) then listed[#listed + 1] = session end
-  end
-  local removed = 0
-  for _, entry in pairs(lost) do removed = removed + redis.call('ZREM', many, entry) end
-  evict(take_excess(listed, most - removed, WINDOW))
-  return excess > most and reply_evicted({ 'again', '', new }) or nil
+  local oldest, removed = oldest_of_many(partition, many_key, from, most + WINDOW, replaces, now)
+  return take_excess(oldest, most - removed, WINDOW), excess > most and { 'again', '', new } or nil
 end
 
--- Returns a subject's sessions without the expired ones at the front of the list. The sessions at the front are the oldest, and usually
--- expire first.
-local function drop_expired(sids)
-  local from, most = 1, math.min(#sids, MOST * ID)
-  while from <= most and not live(partition, string.sub(sids, from, from + ID - 1), now) do from = from + ID end
-  return string.sub(sids, from)
-end
-
--- Makes room within the cap of a subject with few sessions.
-local function make_room_among_few()
-  if #sids < math.min(cap, MOST) * ID then
-    sids = drop_expired(sids)
-    return
-  end
+-- Returns which sessions have to end for the cap, if the subject has few; and its sessions, without expired ones.
+local function choose_among_few()
+  if #sids < math.min(cap, MOST) * ID then return {}, drop_expired(partition, sids, now) end
   local kept, listed = live_sessions(partition, sids, now), {}
   for k, session in ipairs(kept) do listed[k] = session.sid end
-  sids = table.concat(listed)
   local counted = alike(kept, acts)
-  evict(take_excess(counted, #counted - cap + 1, WINDOW))
+  return take_excess(counted, #counted - cap + 1, WINDOW), table.concat(listed)
+end
+
+-- Ends the sessions that `choose` returns. Returns the reply with which the script ends; nil if the session may be created.
+local function make_room(choose)
+  local ending, reply = choose()
+  evict(ending)
+  return reply and reply_evicted(reply)
 end
 
 -- Ends the session that this one replaces. Returns its id.
@@ -225,10 +195,11 @@ local function write_notes()
     redis.call('HSET', partition .. 'r', '+' .. sid, table.concat({ now, now, 'created', note, subject }, '\n'))
     redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
   end
-  if found[4] and found[5] then
-    local signals, wanted = {}, string.gsub(found[5], '\n', ' ')
+  if signal_state and notices then
+    local signals, wanted = {}, string.gsub(notices, '\n', ' ')
     if string.find(wanted, ' created ', 1, true) then signals[1] = { sid, 'created', record } end
     if new ~= '' and string.find(wanted, ' new_device ', 1, true) then signals[#signals + 1] = { sid, 'new_device', record } end
+    -- The state is read again: the signals of sessions that this run has ended have changed it.
     if #signals > 0 then append_signals(partition, redis.call('GET', partition .. 'g'), signals, now) end
   end
 end
@@ -246,10 +217,10 @@ local function add_to_subject()
     return
   end
   if sids then lengthen_index(partition, subject, sids, now) end
-  redis.call('ZADD', many, 0, entry)
-  keep(many)
-  local clean_until = redis.call('GET', clean)
-  if clean_until and expires < tonumber(clean_until) then redis.call('SET', clean, expires, 'KEEPTTL') end
+  redis.call('ZADD', many_key, 0, entry)
+  keep(many_key)
+  local clean_until = redis.call('GET', clean_key)
+  if clean_until and expires < tonumber(clean_until) then redis.call('SET', clean_key, expires, 'KEEPTTL') end
 end
 
 -- Adds the session to those of its login, and removes those that have expired without a trace.
@@ -288,16 +259,20 @@ end
 local function drop_empty_subjects()
   local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
   for at = 1, #drawn, 2 do
-    if drop_expired(drawn[at + 1]) == '' then redis.call('HDEL', index, drawn[at]) end
+    if drop_expired(partition, drawn[at + 1], now) == '' then redis.call('HDEL', index, drawn[at]) end
   end
 end
 
-local reply = limit ~= '' and make_room_within_limit() or not sids and make_room_among_many()
+local reply = limit ~= '' and make_room(choose_within_limit) or not sids and make_room(choose_among_many)
 if reply then return reply end
 -- The newest time of creation is stored, so that the next logout of everyone includes this session.
-if created > tonumber(found[1] or 0) then redis.call('SET', partition .. 'n', created) end
+if created > tonumber(newest_time or 0) then redis.call('SET', partition .. 'n', created) end
 local replaced = old and end_replaced() or ''
-if sids then make_room_among_few() end
+if sids then
+  local ending
+  ending, sids = choose_among_few()
+  evict(ending)
+end
 redis.call('SET', partition .. 's' .. sid, record, 'PXAT', expires + slack(idle))
 write_notes()
 add_to_subject()

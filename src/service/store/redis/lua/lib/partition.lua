@@ -41,8 +41,8 @@
 --   c               the shift of the node's clock (sync.lua)
 --   q               which deployment owns the keys (claim_owner.lua), only in {00}
 --
--- The forms of these keys save memory: a key for each subject that has few sessions ({a7}u) would take 50 % more, a member of the order of creation
--- ({a7}o) for each session in place of chunks three times as much, and a key for the note of each creation ({a7}C) 150 bytes more.
+-- The forms of these keys save memory: a key for each subject that has few sessions ({a7}u) would take 50 % more, a member of the order of
+-- creation ({a7}o) for each session in place of chunks three times as much, and a key for the note of each creation ({a7}C) 150 bytes more.
 -- Entries of {a7}o and {a7}i<subject> are the time of creation (I6) and the sid. All members have the score 0: Redis orders them by their
 -- bytes, thus by their first entries.
 -- An entry of {a7}A has two ids and the expiry (I6) of the second one. The first id, that of the actor's session, is NOBODY from the end of
