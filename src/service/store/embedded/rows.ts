@@ -9,7 +9,7 @@ import {
   type SessionId,
 } from "../../session/model.ts";
 import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
-import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
+import { earliest, later, type StoreMs, storeMs } from "../../session/time.ts";
 import type { Candidate, PagePosition } from "../search.ts";
 import type { Statements } from "./statements.ts";
 
@@ -48,7 +48,7 @@ export type SessionRow = {
 export type FoundRow = SessionRow & { readonly ended: number; readonly examined_at: StoreMs };
 
 /** A row with its number in the file, by which its transaction writes it without looking for its id again. */
-type NumberedRow = FoundRow & { readonly rowid: number };
+export type NumberedRow = FoundRow & { readonly rowid: number };
 
 /** What the statement `session` selects. */
 type FoundColumns = readonly [
@@ -81,16 +81,6 @@ function newborn(session: NewSession, now: StoreMs): Session {
     lastRefreshedAt: now,
     idleExpiresAt: earliest(later(now, session.idleTimeoutMs), absoluteExpiresAt),
     absoluteExpiresAt,
-  };
-}
-
-/** Returns the session with a later idle expiry. A refresh never counts as earlier than the creation, even if a clock was set back. */
-export function slid(session: Session, now: StoreMs): Session {
-  const lastRefreshedAt = latest(session.createdAt, now);
-  return {
-    ...session,
-    lastRefreshedAt,
-    idleExpiresAt: earliest(later(lastRefreshedAt, session.idleTimeoutMs), session.absoluteExpiresAt),
   };
 }
 

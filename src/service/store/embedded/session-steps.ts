@@ -7,17 +7,18 @@ import {
   judgeDevice,
   mayRegister,
   NO_PRESENTATION,
+  type ServingVerdict,
   shownBy,
 } from "../../session/devices/binding.ts";
 import { isProofKey } from "../../session/devices/key.ts";
 import { type LastSeen, type Session, type SessionId, seenBy } from "../../session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
-import { decide, type PresentedToken } from "../../session/rotation/rotation.ts";
-import type { StoreMs } from "../../session/time.ts";
+import { type Decision, decide, type PresentedToken } from "../../session/rotation/rotation.ts";
+import { earliest, later, latest, type StoreMs } from "../../session/time.ts";
 import { countVersion, recordAuthentication } from "../../session/version.ts";
 import { REUSE_NOTES } from "../event-text.ts";
 import type { RevocationLog } from "./log.ts";
-import { fixedOf, rotationOf, type SessionRow, sessionOf, slid } from "./rows.ts";
+import { fixedOf, type NumberedRow, rotationOf, type SessionRow, sessionOf } from "./rows.ts";
 import type { SubjectDeps } from "./subjects.ts";
 import type { Transactions } from "./transactions.ts";
 import type { Writes } from "./writes.ts";
@@ -47,14 +48,17 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
 
     async rotate(sid, token, freshNonce, presented = NO_PRESENTATION, lastSeen) {
       const request = { token, freshNonce, presented, lastSeen };
+      const rotate = (now: StoreMs) => {
+        const judged = judge(deps, sid, request, now);
+        return "decision" in judged ? storeRotation(deps, judged, request, now) : judged;
+      };
+      const first = await share(rotate);
+      if ("ok" in first) return first;
       // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because an ending must be on disk.
-      return (
-        (await share((now) => rotate(deps, sid, request, now, false))) ??
-        write("FULL", (now) => rotate(deps, sid, request, now, true)) ?? {
-          ok: false,
-          reason: "unknown",
-        }
-      );
+      return write("FULL", (now) => {
+        const again = rotate(now);
+        return "ok" in again ? again : endReused(deps, again, now);
+      });
     },
 
     async registerKey(sid, token, key) {
@@ -150,18 +154,25 @@ type RotateRequest = {
   readonly lastSeen: LastSeen | undefined;
 };
 
-/**
- * Rotates a refresh token. If the rotation would end the session, and `mayEnd` is false because the transaction is not durable, changes
- * nothing and returns undefined.
- */
-function rotate(
+/** The request must end the session, which only a durable transaction may do. */
+type Ending = { readonly reason: "reuse" | "two_holders"; readonly session: Session };
+
+/** The request gets a refresh token. `shown` is what it has proven about the session's key. */
+type Granted = {
+  readonly row: NumberedRow;
+  readonly session: Session;
+  readonly decision: Exclude<Decision, { readonly outcome: "reuse" }>;
+  readonly shown: ServingVerdict;
+};
+
+/** Decides about a request, and changes nothing. */
+function judge(
   deps: SessionDeps,
   sid: SessionId,
-  { token, freshNonce, presented, lastSeen }: RotateRequest,
+  { token, freshNonce, presented }: RotateRequest,
   now: StoreMs,
-  mayEnd: boolean,
-): RotateOutcome | undefined {
-  const { sessions, sql, reuseIntervalMs } = deps;
+): Extract<RotateOutcome, { readonly ok: false }> | Ending | Granted {
+  const { sessions, reuseIntervalMs } = deps;
   const row = sessions.get(sid);
   if (row === undefined) return gone(deps, sid, now);
   if (now >= row.absolute_expires_at) return { ok: false, reason: "expired" };
@@ -176,33 +187,41 @@ function rotate(
   if (verdict === "device_proof_missing" || verdict === "device_required")
     return { ok: false, reason: verdict, session };
   if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
-  if (verdict === "two_holders") return endReused(deps, session, "two_holders", now, mayEnd);
+  if (verdict === "two_holders") return { reason: verdict, session };
   const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");
-  if (decision.outcome === "reuse") return endReused(deps, session, "reuse", now, mayEnd);
-  const { outcome, next } = decision;
-  const shown = verdict === "unproven" ? verdict : shownBy(verdict, outcome);
-  const used = shown === "first_use" ? { ...session, device: boundKey(session, presented, now) } : session;
+  if (decision.outcome === "reuse") return { reason: "reuse", session };
+  return { row, session, decision, shown: verdict === "unproven" ? verdict : shownBy(verdict, decision.outcome) };
+}
+
+function storeRotation(
+  { sql }: SessionDeps,
+  { row, session, decision: { outcome, next }, shown }: Granted,
+  { presented, lastSeen }: RotateRequest,
+  now: StoreMs,
+): RotateOutcome {
+  const bound = shown === "first_use" ? { ...session, device: boundKey(session, presented, now) } : session;
   // `repeat` makes no new refresh token, so neither the idle expiry nor what was last seen changes.
-  const isKept = outcome === "repeat" || (lastSeen ?? session.lastSeen) === undefined;
-  const seen = isKept ? used : seenBy(used, lastSeen);
-  const after = outcome === "repeat" ? seen : slid(seen, now);
-  const moved = [after.lastRefreshedAt, after.idleExpiresAt, JSON.stringify(next)] as const;
-  if (seen === session) sql.slide.run(...moved, row.rowid);
-  else sql.slideAndFix.run(...moved, fixedOf(after), row.rowid);
+  const isRepeat = outcome === "repeat";
+  const keepsSeen = isRepeat || (lastSeen ?? session.lastSeen) === undefined;
+  const changed = keepsSeen ? bound : seenBy(bound, lastSeen);
+  // A refresh never counts as earlier than the creation, even if a clock was set back.
+  const lastRefreshedAt = latest(session.createdAt, now);
+  const idleExpiresAt = earliest(later(lastRefreshedAt, session.idleTimeoutMs), session.absoluteExpiresAt);
+  const stored = isRepeat ? changed : { ...changed, lastRefreshedAt, idleExpiresAt };
+  const moved = [stored.lastRefreshedAt, stored.idleExpiresAt, JSON.stringify(next)] as const;
+  if (changed === session) sql.slide.run(...moved, row.rowid);
+  else sql.slideAndFix.run(...moved, fixedOf(stored), row.rowid);
   // If the clock was set back, the session may now expire before it is next examined for its expiry. It is then examined earlier.
-  if (after.idleExpiresAt < row.examined_at) sql.examineLater.run(sid);
+  if (stored.idleExpiresAt < row.examined_at) sql.examineLater.run(session.sid);
   const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-  return { ok: true, outcome, session: after, child, now, device: shown };
+  return { ok: true, outcome, session: stored, child, now, device: shown };
 }
 
 function endReused(
   deps: SessionDeps,
-  { sid, subject, actor }: Session,
-  reason: "reuse" | "two_holders",
+  { reason, session: { sid, subject, actor } }: Ending,
   now: StoreMs,
-  mayEnd: boolean,
-): RotateOutcome | undefined {
-  if (!mayEnd) return undefined;
+): RotateOutcome {
   deps.end(sid, "reuse", now, REUSE_NOTES[reason], subject);
   return { ok: false, reason, subject, actor: actor?.subject };
 }

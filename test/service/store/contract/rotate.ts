@@ -110,6 +110,18 @@ export function rotateContract(context: () => Context): void {
       expect((await store.list(user, 10, undefined)).sessions).toEqual([]);
     });
 
+    test("of several simultaneous requests with a reused token, one ends the session", async () => {
+      const { backend, store, login, refresh, logged } = context();
+      const { sid, first } = await login(subject());
+      const { child } = await refresh(sid, first);
+      await backend.advance(3 * REUSE_INTERVAL);
+      await refresh(sid, child);
+      await backend.advance(3 * REUSE_INTERVAL);
+      const results = await Promise.all([1, 2, 3].map(() => store.rotate(sid, first, nonce())));
+      expect(results.map(outcomeOf).toSorted()).toEqual(["reuse", "revoked", "revoked"]);
+      expect(await logged(sid)).toEqual(["reuse"]);
+    });
+
     test("of many requests with one token, one rotates and all get the same successor", async () => {
       const { backend, store, login } = context();
       const { sid, first } = await login(subject());
