@@ -49,7 +49,7 @@ export async function startGateway(given: GatewayArguments, writeLine: WriteLog)
   ]);
   const entry: Handler = withOneHost(
     withPages(pages, () => NO_STORE, readableByOrigins(args, fromOwnPages(args, write, contract.handler))),
-    refuseTwoHosts,
+    sendTwoHosts,
   );
   const listener = await openGatewayListener(args, own?.current, write);
   const logged = args.log === "none" && metrics === undefined ? entry : log.wrap(entry);
@@ -126,7 +126,7 @@ async function readiness(upstream: Upstream): Promise<Page> {
 /** The body of the response to a request that names two hosts. It has the format in which the HTTP layer encodes failures by default. */
 const TWO_HOSTS = JSON.stringify({ code: 3, message: "the request names two hosts", details: [] });
 
-const refuseTwoHosts: Responder = (_request, response) =>
+const sendTwoHosts: Responder = (_request, response) =>
   respond(response, 400, { "content-type": "application/json", "content-length": TWO_HOSTS.length }, TWO_HOSTS);
 
 async function createHandler(

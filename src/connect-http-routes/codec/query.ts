@@ -25,7 +25,7 @@ interface QueryOptions {
 export function createQueryReader(type: DescMessage, bound: readonly string[], options: QueryOptions): QueryReader {
   // Caches resolved names. The cache is bounded because clients choose the names.
   const known = new Map<string, Target>();
-  const isRefused = refusal(options.refuseUnknown);
+  const isRefused = refusedBy(options.refuseUnknown);
 
   /** Returns the field that a parameter sets; undefined if the parameter is ignored. @throws BadInput if it is refused */
   function resolve(name: string): Target | undefined {
@@ -47,8 +47,8 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
       const target = resolve(name);
       if (target === undefined) continue;
       const { fields, mapKey } = target;
-      refuseSecondValue(given, target, name);
-      refuseSecondOneofMember(message, fields, name);
+      requireFirstValue(given, target, name);
+      requireFirstOneofMember(message, fields, name);
       try {
         if (mapKey === undefined) setFromText(message, fields, value, options.text);
         else setEntryFromText(message, fields, mapKey, value, options.text);
@@ -60,15 +60,18 @@ export function createQueryReader(type: DescMessage, bound: readonly string[], o
   };
 }
 
-function refusal(option: RefuseUnknownQuery): (name: string) => boolean {
+function refusedBy(option: RefuseUnknownQuery): (name: string) => boolean {
   if (typeof option === "boolean") return () => option;
   const names = new Set(option.allow.filter((name) => !name.endsWith("*")));
   const prefixes = option.allow.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
   return (name) => !names.has(name) && !prefixes.some((prefix) => name.startsWith(prefix));
 }
 
-/** Refuses a second value of a field that is not repeated. @param given the paths of the fields and map entries that were set before */
-function refuseSecondValue(given: Set<string>, { fields, path }: Target, name: string): void {
+/**
+ * @param given the paths of the fields and map entries that were set before
+ * @throws BadInput for a second value of a field that is not repeated
+ */
+function requireFirstValue(given: Set<string>, { fields, path }: Target, name: string): void {
   if (fields.at(-1)?.fieldKind === "list") return;
   if (given.has(path)) throw new BadInput("query", name, "given more than once");
   given.add(path);
@@ -89,7 +92,7 @@ function* parameters(query: string): Generator<[name: string, value: string]> {
   }
 }
 
-function refuseSecondOneofMember(message: ReflectMessage, fields: readonly DescField[], name: string): void {
+function requireFirstOneofMember(message: ReflectMessage, fields: readonly DescField[], name: string): void {
   let within = message;
   for (const field of fields) {
     const other = otherOneofMember(within.message, field);

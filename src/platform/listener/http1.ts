@@ -96,7 +96,7 @@ function createNodeServer(limits: ListenerLimits, connections: Connections): Ser
   server.maxHeadersCount = 0;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     const current = connections.get(socket)?.current;
-    refuseUnread(error, socket, current?.headersSent === true && !current.writableFinished);
+    respondToUnread(error, socket, current?.headersSent === true && !current.writableFinished);
   });
   server.timeout = writeTimeoutMs;
   server.on("timeout", (socket: Socket) => {
@@ -177,7 +177,7 @@ const REASONS: Readonly<Record<number, string>> = {
 };
 
 /** Responds once, and closes the connection. @param hasResponse whether a part of a response has been sent already */
-export function refuseUnread(error: NodeJS.ErrnoException, socket: Socket, hasResponse: boolean): void {
+export function respondToUnread(error: NodeJS.ErrnoException, socket: Socket, hasResponse: boolean): void {
   if (error.code === "ECONNRESET" || !socket.writable || hasResponse) return void socket.destroy();
   const status = STATUS[error.code ?? ""] ?? 400;
   const body = REASONS[status] ?? "";

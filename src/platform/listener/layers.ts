@@ -118,3 +118,16 @@ export function withNoStore(next: Handler): Handler {
     next(request, response);
   };
 }
+
+export type SetHeaders = (headers: Headers, response: { readonly request: Request }) => void;
+
+/**
+ * Returns a function that sets the headers of every response together with its others, which costs almost nothing. To set them before the
+ * handler runs, as the layers above do, would cost a thirtieth of the processor time of a refresh.
+ */
+export function headerSetter(headersFor: SecurityHeaders): SetHeaders {
+  return (headers, { request }) => {
+    headers.set("cache-control", "no-store");
+    for (const [name, value] of headersFor(request)) headers.set(name, value);
+  };
+}

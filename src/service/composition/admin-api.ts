@@ -64,11 +64,11 @@ export function adminHandler(config: Config, apiDeps: ApiDeps, given: Deps): Han
   const access = createPasses(given.access);
   const deps = { ...given, access };
   // Browsers send client certificates and Basic by themselves, also for pages of other sites.
-  const refuseCrossSite = crossSiteDefence(OWN_PAGES_ALONE, { host: PASS_ON_HOST }, apiDeps);
+  const crossSite = crossSiteDefence(OWN_PAGES_ALONE, { host: PASS_ON_HOST }, apiDeps);
   return apiHandler(config, apiDeps, {
     services: servicesOf(config, apiDeps, deps),
     reflection: true,
-    gates: [refuseCrossSite, adminAuthentication(deps)],
+    gates: [crossSite, adminAuthentication(deps)],
     pages: [
       ["/metrics", metricsPage(apiDeps.metrics, config.metricsAuth ? access : undefined)],
       ...referencePages({ api: "admin", page: config.docs, signIn: false }),
@@ -76,7 +76,7 @@ export function adminHandler(config: Config, apiDeps: ApiDeps, given: Deps): Han
     notFound: errorResponder("E404_NOT_FOUND", unknownMethod),
     badRequest: errorResponder("E400_INVALID_REQUEST", connectError("E400_INVALID_REQUEST")),
     ...(config.console === "on" && { route: (rpc) => consoleRoute(consoleDeps(config, apiDeps, deps, access), rpc) }),
-    around: (api, refuse) => withOwnHosts(config, apiDeps, withPageAdvice(apiDeps, api), refuse(misdirected)),
+    around: (api, refusal) => withOwnHosts(config, apiDeps, withPageAdvice(apiDeps, api), refusal(misdirected)),
   });
 }
 
@@ -133,13 +133,13 @@ function consoleDeps(config: Config, apiDeps: ApiDeps, deps: Deps, passes: Passe
 }
 
 /** Refuses requests whose host is not a name of this listener (DNS rebinding). With TLS, browsers check the name, so this is optional. */
-function withOwnHosts(config: Config, { log }: ApiDeps, api: Handler, refuse: Handler): Handler {
+function withOwnHosts(config: Config, { log }: ApiDeps, api: Handler, otherwise: Handler): Handler {
   const { adminAllowedHosts, adminHost, tlsCertFile } = config;
   if (adminAllowedHosts === undefined && tlsCertFile !== undefined) return api;
   const own = [adminHost, hostname()].map((name) => name.toLowerCase());
   return withHosts(acceptsHost([...own, ...(adminAllowedHosts ?? [])]), api, (request, response) => {
     log.warn({ event: "host_refused", api: "admin", host: authorityOf(request) }, "the host is none of this listener");
-    refuse(request, response);
+    otherwise(request, response);
   });
 }
 

@@ -15,7 +15,9 @@ import {
   type WritableResponse,
 } from "../../platform/listener/exchange.ts";
 import {
+  headerSetter,
   type SecurityHeaders,
+  type SetHeaders,
   securityHeaders,
   withAuthority,
   withNoStore,
@@ -34,16 +36,15 @@ import { dropFarDeadline } from "../api/deadlines.ts";
 import { toOurError, withOurErrors } from "../api/errors/framework-errors.ts";
 import { apiErrorEncoder } from "../api/errors/oauth-errors.ts";
 import { unknownGrpcMethod } from "../api/errors/refused-calls.ts";
-import { admissionControl, type Gate, gatesInOrder, refuseUnknownEncoding } from "../api/gates/gates.ts";
+import { admissionControl, type Gate, gatesInOrder, refusalOfEncoding } from "../api/gates/gates.ts";
 import { stallTolerances } from "../api/limits/overload.ts";
-import { withOutcomes } from "../api/outcomes.ts";
 import { contextOf, RequestContext, requestContextOf } from "../api/request-context.ts";
 import { withSmallMessages } from "../api/router.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { Telemetry } from "../observability/telemetry/start-telemetry.ts";
-import type { OfferedService } from "./offered-service.ts";
+import { type ApiRoutes, type OfferedService, routesOf, streamsOf } from "./offered-service.ts";
 
 export type ApiDeps = {
   readonly jwks: () => string;
@@ -61,7 +62,6 @@ export type ApiDeps = {
   readonly telemetry?: Telemetry | undefined;
 };
 
-type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
 type ApiParts = {
   readonly services: readonly OfferedService[];
   readonly reflection: boolean;
@@ -75,8 +75,8 @@ type ApiParts = {
   readonly route?: (rpc: Handler) => Route;
   /** Returns whether pages of another origin may call; absent if none may. */
   readonly isAllowed?: (origin: string) => boolean;
-  /** Refuses requests before anything else is done. @param refuse makes a handler from a response */
-  readonly around?: (api: Handler, refuse: (otherwise: Responder) => Handler) => Handler;
+  /** Refuses requests before anything else is done. @param refusal makes the handler of a refusal from its response */
+  readonly around?: (api: Handler, refusal: (otherwise: Responder) => Handler) => Handler;
 };
 
 /** How many health watches of an API may be open. Anybody may open one, but few have a reason to. */
@@ -85,21 +85,50 @@ const MAX_HEALTH_WATCHERS = 100;
 type CallOptions = ReturnType<typeof callOptions>;
 
 /**
- * Returns the handler of a listener. Its layers from the outside: refusals by host, pages, `route`, CORS, JSON routes, RPC. The headers
- * of every response are set by `headed`, except those of CORS and of the JSON routes, which set them themselves.
+ * Returns the handler of a listener. Its layers, from the socket inwards:
+ * 1. `around` of the API: refusals by host
+ * 2. refusal of requests that name two hosts
+ * 3. pages, and aliases of paths
+ * 4. spans of requests
+ * 5. `route` of the API
+ * 6. CORS
+ * 7. JSON routes
+ * 8. unary calls of the Connect protocol
+ * 9. all other calls, by connect-node
+ * Each is made with the one inside it, so the last comes first. `headed` sets the headers of 1, 2, 5 and 9; the others set their own.
  */
 export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Handler {
   const { route, around = (api) => api } = parts;
   const headersFor = headersOf(config);
   const headed = (handler: Handler) => withSecurityHeaders(headersFor, handler);
-  const refuse = (otherwise: Responder) => headed(withNoStore(otherwise));
+  const refusal = (otherwise: Responder) => headed(withNoStore(otherwise));
+  const setHeaders = headerSetter(headersFor);
   const options = callOptions(config, deps, parts);
-  const outcomes = { metrics: deps.metrics, reports: { onBug: options.onBug, onUnavailable: deps.onUnavailable } };
-  const routes: ApiRoutes = (router) => {
-    const measured = withOutcomes(router, outcomes);
-    for (const { register } of parts.services) register(measured);
-    return measured;
-  };
+  const reports = { onBug: options.onBug, onUnavailable: deps.onUnavailable };
+  const routes = routesOf(parts.services, { metrics: deps.metrics, reports });
+
+  const rpc = rpcHandler(config, deps, parts, routes, options); // 9
+  const unary = unaryHandler(headed(rpc), options, routes, setHeaders); // 8
+  const json = jsonRoutes(unary, parts, routes, options, setHeaders); // 7
+  const crossOrigin = withCors(parts.isAllowed, headersFor, json); // 6
+  const routed = route === undefined ? crossOrigin : withRoute(route(rpc), headed, crossOrigin); // 5
+  const traced = deps.telemetry?.traceRequests(routed) ?? routed; // 4
+  const paged = withPages(pagesOf(config, deps, parts), headersFor, traced); // 3
+  const ofOneHost = withOneHost(paged, refusal(parts.badRequest)); // 2
+  return around(ofOneHost, refusal); // 1
+}
+
+function pagesOf({ jwksMaxAgeMs }: Config, { jwks, ready, draining }: ApiDeps, { pages }: ApiParts) {
+  return new Map<string, Render | string>([
+    ["/healthz", healthz],
+    ["/readyz", () => readyz(ready, () => draining.aborted)],
+    ["/.well-known/jwks.json", () => publicJson(jwks, jwksMaxAgeMs / 1000)],
+    ...pages,
+  ]);
+}
+
+/** Serves every kind of call by connect-node. */
+function rpcHandler(config: Config, deps: ApiDeps, parts: ApiParts, routes: ApiRoutes, options: CallOptions): Handler {
   const createConnect = () => {
     const all = (router: ConnectRouter) =>
       withOurErrors(withProbes(routes(router), config, deps, parts), options.onBug);
@@ -107,27 +136,14 @@ export function apiHandler(config: Config, deps: ApiDeps, parts: ApiParts): Hand
   };
   // The first stream, gRPC probe or unknown path creates it, because it takes half a megabyte that many instances never need.
   let connect: Handler | undefined;
-  const streams = streamsOf(parts);
+  const streams = streamsOf(parts.services);
   const call: Handler = (request, response) => {
     dropFarDeadline(request);
     if (streams.has(request.url ?? "")) keepOutput(request, response);
     connect ??= createConnect();
     connect(request, response);
   };
-  const rpc = withNoStore(withAuthority(call, parts.badRequest));
-  const setHeaders = headerSetter(headersFor);
-  const unary = unaryHandler(headed(rpc), options, routes, setHeaders);
-  const json = jsonRoutes(unary, parts, routes, options, setHeaders);
-  const shared = withCors(parts.isAllowed, headersFor, json);
-  const api = route === undefined ? shared : withRoute(route(rpc), headed, shared);
-  const pages = new Map<string, Render | string>([
-    ["/healthz", healthz],
-    ["/readyz", () => readyz(deps.ready, () => deps.draining.aborted)],
-    ["/.well-known/jwks.json", () => publicJson(deps.jwks, config.jwksMaxAgeMs / 1000)],
-    ...parts.pages,
-  ]);
-  const served = withPages(pages, headersFor, deps.telemetry?.traceRequests(api) ?? api);
-  return around(withOneHost(served, refuse(parts.badRequest)), refuse);
+  return withNoStore(withAuthority(call, parts.badRequest));
 }
 
 /** Serves unary calls of the Connect protocol without connect-node, and passes all other requests to `rpc`. */
@@ -145,25 +161,6 @@ function unaryHandler(rpc: Handler, options: CallOptions, routes: ApiRoutes, set
     unary(request, response);
   };
   return withAuthority(call, rpc);
-}
-
-type SetHeaders = (headers: Headers, response: { readonly request: Request }) => void;
-
-/**
- * Returns a function that sets the headers of every response together with its others, which costs almost nothing. To set them before the
- * handler runs, as the layers around `rpc` do, would cost a thirtieth of the processor time of a refresh.
- */
-function headerSetter(headersFor: SecurityHeaders): SetHeaders {
-  return (headers, { request }) => {
-    headers.set("cache-control", "no-store");
-    for (const [name, value] of headersFor(request)) headers.set(name, value);
-  };
-}
-
-function streamsOf({ services }: ApiParts): ReadonlySet<string> {
-  const methods = services.flatMap(({ service }) => service.methods);
-  const streams = methods.filter(({ methodKind }) => methodKind === "server_streaming");
-  return new Set(streams.map(({ name, parent }) => `/${parent.typeName}/${name}`));
 }
 
 function headersOf({ tlsCertFile, trustProxy, hstsMaxAgeMs }: Config): SecurityHeaders {
@@ -201,12 +198,12 @@ function callOptions(config: Config, deps: ApiDeps, { gates }: ApiParts) {
   const trust = proxyTrust(config.trustProxy);
   const admit = admissionControl(deps.accept, stallTolerances(config.reuseIntervalMs));
   // The routes of the HTTP layer check the encoding of a message themselves.
-  const refuseRpc = gatesInOrder([admit, ...gates, refuseUnknownEncoding]);
+  const rpcGates = gatesInOrder([admit, ...gates, refusalOfEncoding]);
   return {
     onBug,
     refuse: gatesInOrder([admit, ...gates]),
     requestGate(context: HandlerContext) {
-      const refused = refuseRpc(context);
+      const refused = rpcGates(context);
       return refused instanceof Promise ? refused.then(throwError) : throwError(refused);
     },
     interceptors: [...(telemetry?.interceptors ?? [])],

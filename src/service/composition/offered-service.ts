@@ -2,6 +2,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter, ConnectRouterOptions, ServiceImpl } from "@connectrpc/connect";
 import type { RouteTable } from "connect-http-routes";
 import { validated } from "../api/gates/validation.ts";
+import { withOutcomes } from "../api/outcomes.ts";
 
 export type OfferedService = {
   readonly service: DescService;
@@ -28,4 +29,23 @@ export function offer<Service extends DescService>(
     }
   };
   return { service, table, register };
+}
+
+/** Returns the paths of the methods that stream their responses. */
+export function streamsOf(services: readonly OfferedService[]): ReadonlySet<string> {
+  const methods = services.flatMap(({ service }) => service.methods);
+  const streams = methods.filter(({ methodKind }) => methodKind === "server_streaming");
+  return new Set(streams.map(({ name, parent }) => `/${parent.typeName}/${name}`));
+}
+
+/** Registers the services of an API. */
+export type ApiRoutes = (router: ConnectRouter) => ConnectRouter;
+
+/** Returns what registers services, and reports the outcomes of their calls. */
+export function routesOf(services: readonly OfferedService[], outcomes: Parameters<typeof withOutcomes>[1]): ApiRoutes {
+  return (router) => {
+    const measured = withOutcomes(router, outcomes);
+    for (const { register } of services) register(measured);
+    return measured;
+  };
 }

@@ -58,13 +58,13 @@ export function publicHandler(config: Config, apiDeps: ApiDeps, deps: Deps): Han
   const isAllowed = matchOrigins(allowedOrigins);
   const rules = { isAllowed, allowSameSite, allowCrossSite: cookie.sameSite === "None" };
   // The token endpoint needs no cross-site check: its token is in the body, and another site's page cannot make a browser add it.
-  const refuseCrossSite = crossSiteDefence(rules, PERMISSIONS, apiDeps, OAuthService);
+  const crossSite = crossSiteDefence(rules, PERMISSIONS, apiDeps, OAuthService);
   const reportRefusal = observeRefusals(apiDeps.telemetry?.interceptors ?? [], measureRefused(apiDeps.metrics));
   return apiHandler(config, apiDeps, {
     services: servicesOf(config, deps),
     ...(allowedOrigins.length > 0 && { isAllowed }),
     reflection: config.reflection,
-    gates: [refuseCrossSite, requireCredential(deps, reportRefusal)],
+    gates: [crossSite, requireCredential(deps, reportRefusal)],
     pages: [
       ...referencePages({ api: "public", page: config.docs, signIn: docsSignIn !== undefined }),
       ...transmitterPages(config, deps.streams),

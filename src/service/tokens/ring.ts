@@ -125,11 +125,11 @@ function parseJwk(at: string, alg: RingKey["alg"], value: unknown): Jwk {
     if (typeof text !== "string" || !NUMBER.test(text))
       throw new KeyRingFault(`${at}.${name}: not a number in base64url`);
   }
-  if (alg !== "HS256") refuseWeak(at, alg, jwk);
+  if (alg !== "HS256") requireStrong(at, alg, jwk);
   return jwk as Jwk;
 }
 
-function refuseWeak(at: string, alg: SigningAlg, jwk: Record<string, unknown>): void {
+function requireStrong(at: string, alg: SigningAlg, jwk: Record<string, unknown>): void {
   const read = readPublicMembers(alg, jwk);
   // The other members have been checked before, so only a modulus can be wrong.
   if (read === undefined) throw new KeyRingFault(`${at}.n: not a modulus of ${RSA_BITS.min} to ${RSA_BITS.max} bits`);

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { refuseUnread } from "../../../src/platform/listener/http1.ts";
+import { respondToUnread } from "../../../src/platform/listener/http1.ts";
 
 test("a request whose head is too large gets a whole response with a text for its user", async () => {
   const error = Object.assign(new Error("overflow"), { code: "HPE_HEADER_OVERFLOW" });
-  const server = createServer((socket) => refuseUnread(error, socket, false)).listen(0, "127.0.0.1");
+  const server = createServer((socket) => respondToUnread(error, socket, false)).listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());
   await once(server, "listening");
   const client = connect((server.address() as AddressInfo).port, "127.0.0.1").setEncoding("utf8");

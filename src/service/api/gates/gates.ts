@@ -128,15 +128,16 @@ const ACCEPTED = acceptCompression.map(({ name }) => name);
 const KNOWN: ReadonlySet<string> = new Set(["identity", ...ACCEPTED]);
 
 /**
- * Refuses an unknown compression, and a message in a query that is not base64 although the query says so (`base64=1`). connect-es would
- * refuse both, but with errors that differ from its others only by their text. The routes of the HTTP layer have a check of their own.
+ * Returns the error for an unknown compression, or for a message in a query that is not base64 although the query says so (`base64=1`).
+ * connect-es would refuse both, but with errors that differ from its others only by their text. The routes of the HTTP layer have a check
+ * of their own.
  */
-export function refuseUnknownEncoding(context: Encoded): ConnectError | undefined {
+export function refusalOfEncoding(context: Encoded): ConnectError | undefined {
   const { protocolName, requestMethod, requestHeader, url } = context;
   const query = protocolName === "connect" && requestMethod === "GET" ? new URL(url).searchParams : undefined;
   const compression = query ? query.get("compression") : requestHeader.get(compressionHeader(context));
   if (compression !== null && !KNOWN.has(compression)) return unknownEncoding(context);
-  return query?.get("base64") === "1" ? refuseBadBase64(query.get("message") ?? "") : undefined;
+  return query?.get("base64") === "1" ? refusalOfBase64(query.get("message") ?? "") : undefined;
 }
 
 /** Returns the error for an unknown compression. The response lists the accepted ones in the header that its protocol has for them. */
@@ -151,7 +152,7 @@ function compressionHeader({ protocolName, method }: Encoded): string {
   return method.methodKind === "unary" ? "content-encoding" : "connect-content-encoding";
 }
 
-function refuseBadBase64(message: string): ConnectError | undefined {
+function refusalOfBase64(message: string): ConnectError | undefined {
   try {
     base64Decode(message);
     return undefined;

@@ -6,7 +6,7 @@ import { authenticate, authenticateLogout, type PresentedAccessToken } from "../
 import type { Limited, Refused } from "../../session/errors.ts";
 import type { AccessTokens, PeekableRateLimit } from "../../session/ports.ts";
 import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
-import { refuseOverLimit } from "../../session/rotation/refresh.ts";
+import { peekRefreshLimit } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import type { Gate } from "../gates/gates.ts";
 import type { ReportRefusal } from "../gates/observed-refusals.ts";
@@ -14,9 +14,9 @@ import { requestContextOf } from "../request-context.ts";
 import type { DeviceCookie } from "./device-cookie.ts";
 import { PROOF } from "./device-headers.ts";
 import { DPOP, type DpopDeps, provenKey } from "./dpop.ts";
-import { type RefuseDeps, refusalOf } from "./refuse.ts";
+import { type RefusalDeps, refusalOf } from "./refusal.ts";
 
-export type CredentialDeps = RefuseDeps &
+export type CredentialDeps = RefusalDeps &
   DpopDeps & {
     readonly accessTokens: Pick<AccessTokens, "verify">;
     /** Access tokens may act on sessions if their `aud` contains one of these. */
@@ -68,7 +68,7 @@ const CHECKS = {
     if (!checked.ok) return checked;
     const presentsDevice = () =>
       headers.get(DPOP) !== null || deps.device.cookie.read(headers.get("cookie")).length > 0;
-    const limited = refuseOverLimit(deps, checked.tokens, presentsDevice, requestContextOf(context));
+    const limited = peekRefreshLimit(deps, checked.tokens, presentsDevice, requestContextOf(context));
     return limited ?? { ...checked, hasSeveral: typeof cookie === "object" };
   },
   logoutByCookie: byCookie,

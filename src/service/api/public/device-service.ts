@@ -12,7 +12,7 @@ import { credentialOf } from "./credentials.ts";
 import type { DeviceCookie } from "./device-cookie.ts";
 import { CHALLENGE, challengeValue, PROOF, readSessionId, readSkipped, SESSION_ID, SKIPPED } from "./device-headers.ts";
 import { type DpopDeps, provenKey } from "./dpop.ts";
-import { type RefuseDeps, refuse } from "./refuse.ts";
+import { type RefusalDeps, refusalOf } from "./refusal.ts";
 
 /** The path of RenewDevice, which is also in proto/auth/v1/session.proto. */
 const RENEW_PATH = "/v1/auth/device/refresh";
@@ -23,7 +23,7 @@ export type DeviceBindingParts = DeviceTools & {
   readonly allowedInitiators: readonly string[];
 };
 
-export type DeviceServiceDeps = RefuseDeps & {
+export type DeviceServiceDeps = RefusalDeps & {
   readonly store: Pick<SessionStore, "find" | "registerKey">;
   readonly device: DeviceBindingParts;
 };
@@ -44,7 +44,7 @@ export async function register(deps: DeviceServiceDeps, context: HandlerContext)
   if (result.reason === "proof_required") {
     throw device.offers ? proofRequired(result, context) : new ServiceError("E404_NOT_FOUND");
   }
-  return refuse(deps, result, context);
+  throw refusalOf(deps, result, context);
 }
 
 export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {

@@ -17,7 +17,7 @@ import { countFailure } from "../refuse-credential.ts";
 import { requestContextOf } from "../request-context.ts";
 import { type ReplyDeps, readReply } from "./migration-reply.ts";
 import { findOldCookies, type OldCookies } from "./old-cookies.ts";
-import { sentCookies, setCookies } from "./refuse.ts";
+import { sentCookies, setCookies } from "./refusal.ts";
 import { oldCookiesAfterLogout } from "./removed-cookies.ts";
 import { offerRegistration } from "./session-service.ts";
 

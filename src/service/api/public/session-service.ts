@@ -1,5 +1,5 @@
-/** auth.v1.SessionService: converts between messages and the domain. It decides nothing. */
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+/** auth.v1.SessionService: converts between messages and the domain. It decides nothing about sessions. */
+import type { ConnectError, HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   ListSessionsRequest,
   Session as SessionMessage,
@@ -21,7 +21,7 @@ import { DEVICE } from "./device-cookie.ts";
 import { REGISTRATION, registrationValue, SKIPPED } from "./device-headers.ts";
 import { type DeviceServiceDeps, presentedDevice, register, renew } from "./device-service.ts";
 import { DPOP, provenKey } from "./dpop.ts";
-import { expireElsewhere, refuse, sentCookies, setCookies } from "./refuse.ts";
+import { expireElsewhere, refusalOf, sentCookies, setCookies } from "./refusal.ts";
 import { cookiesAfterLogout } from "./removed-cookies.ts";
 
 export type SessionServiceDeps = DeviceServiceDeps &
@@ -42,9 +42,9 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
       const isPlain = !mentionsDevice(context.requestHeader);
       const presented = isPlain ? undefined : presentedDevice(deps, context, tokens[0].sid);
       const result = await refresh(deps, tokens, requestContextOf(context), presented);
-      const refreshed = result.ok ? result : refuseRefresh(deps, result, context);
-      const { accessToken, offer } = refreshed;
-      for (const line of cookie.set(refreshed)) context.responseHeader.append("set-cookie", line);
+      if (!result.ok) throw refusalOfRefresh(deps, result, context);
+      const { accessToken, offer } = result;
+      for (const line of cookie.set(result)) context.responseHeader.append("set-cookie", line);
       if (hasSeveral) expireElsewhere(deps, context);
       if (offer !== undefined) offerRegistration(context, offer);
       return { data: { accessToken: accessToken.token } };
@@ -100,15 +100,15 @@ function mentionsDevice(headers: Headers): boolean {
 
 type RefreshRefused = Extract<Awaited<ReturnType<typeof refresh>>, { readonly ok: false }>;
 
-function refuseRefresh(deps: SessionServiceDeps, result: RefreshRefused, context: HandlerContext): never {
+function refusalOfRefresh(deps: SessionServiceDeps, result: RefreshRefused, context: HandlerContext): ConnectError {
   if (result.reason === "device_cookie_stale") setCookies(context, deps.device.cookie.expire());
   if (result.reason === "device_cookie_stale" || result.reason === "device_renewal_skipped") {
-    throw SHARED_ERRORS.retryLater;
+    return SHARED_ERRORS.retryLater;
   }
-  if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
+  if (result.reason === "rate_limited") return rateLimited(result.retryAfterMs);
   if (result.reason === "invalid_target") throw new Error("no audience was asked for");
   if ("offer" in result && result.offer !== undefined) offerRegistration(context, result.offer);
-  return refuse(deps, result, context);
+  return refusalOf(deps, result, context);
 }
 
 export function offerRegistration({ responseHeader }: HandlerContext, challenge: string): void {
@@ -148,5 +148,5 @@ function requireOk<T extends { readonly ok: true }>(
 ): T {
   if (result.ok) return result;
   if (result.reason === "rate_limited") throw rateLimited(result.retryAfterMs);
-  return refuse(deps, result, context);
+  throw refusalOf(deps, result, context);
 }

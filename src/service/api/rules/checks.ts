@@ -77,15 +77,15 @@ export function checksOfValue(field: DescField, { type }: FieldRules): Check[] {
 export function checksOfItems(field: DescField, { type }: FieldRules): Check[] {
   const rules = type.case === "repeated" ? type.value.items : undefined;
   if (rules === undefined) return [];
-  refuseUnknown(rules);
+  requireKnown(rules);
   if (rules.required || rules.ignore !== Ignore.UNSPECIFIED) {
     throw new Error("`required` and `ignore` of items are not supported");
   }
   return createChecks(field, rules.type, kindOfValue(field));
 }
 
-/** Refuses rules that the declarations in proto/buf/validate lack: CEL and rules of later versions. @throws Error */
-export function refuseUnknown(option: Message): void {
+/** @throws Error for rules that the declarations in proto/buf/validate lack: CEL and rules of later versions */
+export function requireKnown(option: Message): void {
   const [first] = option.$unknown ?? [];
   if (first !== undefined) throw new Error(`${option.$typeName} has a field ${first.no}, which is not supported`);
 }
@@ -103,7 +103,7 @@ const NO_CHECKS: readonly string[] = ["repeated.items"];
 function createChecks(field: DescField, rules: FieldRules["type"], kind: string): Check[] {
   if (rules.case === undefined) return [];
   if (rules.case !== kind) throw new Error(`rules of ${rules.case} do not fit`);
-  refuseUnknown(rules.value);
+  requireKnown(rules.value);
   const schema = FieldRulesSchema.field[rules.case].message;
   const set = (schema?.fields ?? []).filter((rule) => rule.name !== "example" && isFieldSet(rules.value, rule));
   return set.flatMap((rule) => {

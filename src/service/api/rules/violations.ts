@@ -9,7 +9,7 @@ import {
   oneof as oneofRules,
 } from "../../../../gen/buf/validate/validate_pb.ts";
 import type { FieldViolation } from "../../session/errors.ts";
-import { type Check, checksOfItems, checksOfValue, refuseUnknown } from "./checks.ts";
+import { type Check, checksOfItems, checksOfValue, requireKnown } from "./checks.ts";
 
 /** Adds the violations of a message to `found`. @param path of the message in the request */
 type Examine = (message: Message, path: string, found: FieldViolation[]) => void;
@@ -75,7 +75,7 @@ function naming<T>(place: string, step: () => T): T {
 /** @throws Error for a rule that is not supported */
 function examineField(field: DescField, isGrouped: boolean, prepared: Prepared, most: number): Examine {
   const rules = getOption(field, fieldRules);
-  refuseUnknown(rules);
+  requireKnown(rules);
   if (rules.ignore !== Ignore.UNSPECIFIED) throw new Error("`ignore` is not supported");
   if (field.oneof !== undefined) throw new Error("rules inside a oneof are not supported");
   if (field.fieldKind === "map") throw new Error("rules inside a map are not supported");
@@ -115,9 +115,9 @@ type Group = Pick<MessageOneofRule, "required"> & { readonly members: readonly D
 function groupsOf(type: DescMessage): Group[] {
   if (type.oneofs.some((oneof) => hasOption(oneof, oneofRules))) throw new Error("rules of a oneof are not supported");
   const rules = getOption(type, messageRules);
-  refuseUnknown(rules);
+  requireKnown(rules);
   return rules.oneof.map((group) => {
-    refuseUnknown(group);
+    requireKnown(group);
     const members = group.fields.map((name) => {
       const field = type.fields.find((one) => one.name === name);
       if (field === undefined) throw new Error(`the group names ${name}, which is no field`);

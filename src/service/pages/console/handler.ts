@@ -125,21 +125,22 @@ async function handle(
   const operation = `${request.method} ${path}`;
   // The provider leads the browser here. What proves that the browser began this sign-in is a cookie of its own.
   if (operation === `GET ${ROOT}/callback` && deps.operators) return callback(deps, deps.operators, signIns, exchange);
-  if (!isFromConsole(request.headers, source.origin())) return refuse(response, 403, "forbidden");
+  if (!isFromConsole(request.headers, source.origin())) return sendError(response, 403, "forbidden");
   if (operation === `GET ${ROOT}/sign-in`) return sendJson(response, 200, { provider: deps.operators?.title() });
   if (operation === `POST ${ROOT}/sign-in` && deps.operators) return begin(deps.operators, signIns, exchange);
   if (operation === `POST ${ROOT}/session` && !deps.operators) return signIn(deps, signIns, exchange);
   if (operation === `DELETE ${ROOT}/session`) return signOut(deps, signIns, exchange);
   const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);
-  if (signedIn === undefined) return refuse(response, 401, "unauthenticated");
+  if (signedIn === undefined) return sendError(response, 401, "unauthenticated");
   const { admin, credential, expiresAt } = signedIn;
   if (operation === `GET ${ROOT}/session`) return sendJson(response, 200, describe(admin, expiresAt));
   if (operation === `GET ${ROOT}/live`) {
-    if (!admin.scopes.has("metrics")) return refuse(response, 403, "permission_denied");
+    if (!admin.scopes.has("metrics")) return sendError(response, 403, "permission_denied");
     return sendJson(response, 200, await deps.live());
   }
   const call = path.slice(API.length);
-  if (!path.startsWith(API) || !CALLS.has(call) || request.method !== "POST") return refuse(response, 404, "not_found");
+  if (!path.startsWith(API) || !CALLS.has(call) || request.method !== "POST")
+    return sendError(response, 404, "not_found");
   request.url = call;
   delete request.headers.cookie;
   const token = credential.kind === "token" ? credential.token : deps.passes.issue(admin, response);
@@ -152,7 +153,7 @@ const describe = ({ name, scopes }: Admin, expiresAt: number) => ({ name, scopes
 async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): Promise<void> {
   const { request, response, source, secure } = exchange;
   const token = tokenIn(request.headers, await readBody(request, MAX_BODY_BYTES));
-  if (token === undefined) return refuse(response, 400, "invalid_argument");
+  if (token === undefined) return sendError(response, 400, "invalid_argument");
   const added = await addSignIn(deps, signIns, exchange, { kind: "token", token });
   if (added === undefined) {
     const requester: Requester = {
@@ -162,8 +163,8 @@ async function signIn(deps: ConsoleDeps, signIns: SignIns, exchange: Exchange): 
     };
     deps.audit({ event: "authn_failed", operation: "ConsoleSignIn", reason: "forged", admin: true }, requester);
     const retryAfterMs = takeFailure(deps, requester);
-    if (retryAfterMs === undefined) return refuse(response, 401, "unauthenticated");
-    return refuse(response, 429, "resource_exhausted", { "retry-after": retryAfter(retryAfterMs) });
+    if (retryAfterMs === undefined) return sendError(response, 401, "unauthenticated");
+    return sendError(response, 429, "resource_exhausted", { "retry-after": retryAfter(retryAfterMs) });
   }
   sendJson(response, 200, describe(added.admin, added.expiresAt), {
     "set-cookie": consoleCookie(added.cookie, secure),
@@ -199,10 +200,10 @@ async function signOut({ log }: ConsoleDeps, signIns: SignIns, { request, respon
 async function begin(operators: Operators, signIns: SignIns, exchange: Exchange): Promise<void> {
   const { request, response, source, cookie } = exchange;
   const origin = source.origin();
-  if (origin === null) return refuse(response, 400, "invalid_argument");
+  if (origin === null) return sendError(response, 400, "invalid_argument");
   if (cookie !== undefined) await signIns.remove(cookie);
   const begun = await operators.begin({ origin, cookies: request.headers.cookie ?? "" });
-  if (!begun.ok) return refuse(response, 503, "unavailable");
+  if (!begun.ok) return sendError(response, 503, "unavailable");
   sendJson(response, 200, { url: begun.url }, { "set-cookie": [...begun.cookies] });
 }
 
@@ -211,7 +212,7 @@ async function callback(deps: ConsoleDeps, operators: Operators, signIns: SignIn
   const origin = source.origin();
   const { search = "" } = URL.parse(request.url ?? "", origin ?? undefined) ?? {};
   if (origin === null || request.headers["sec-purpose"] !== undefined) {
-    return refuse(response, 400, "invalid_argument");
+    return sendError(response, 400, "invalid_argument");
   }
   const finished = await operators.finish({ origin, cookies: request.headers.cookie ?? "" }, search);
   const always = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
@@ -244,6 +245,6 @@ function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string
 }
 
 /** Sends an error in Connect's form, so that the page reads one form only. */
-function refuse(response: Response, status: number, code: string, headers?: Readonly<Record<string, string>>): void {
+function sendError(response: Response, status: number, code: string, headers?: Readonly<Record<string, string>>): void {
   sendJson(response, status, { code }, headers);
 }

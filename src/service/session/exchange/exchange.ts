@@ -72,7 +72,7 @@ export async function exchange(
   requester: Requester,
 ): Promise<Exchanged | TokenRefused | NotAllowed | Limited> {
   const { subject, proof } = request;
-  const refused = refuseTokens(policy, request);
+  const refused = refusalOfTokens(policy, request);
   if (refused !== undefined) return refused;
   const audience = targetOf(deps, policy, request);
   if (audience === undefined) return INVALID_TARGET;
@@ -101,13 +101,13 @@ export async function exchange(
   return { ok: true, accessToken, isKeyBound: proof !== undefined, now };
 }
 
-/** Refuses tokens that are for none of the audiences of the policy, or bound to another key than the proof's. */
-function refuseTokens(policy: ExchangePolicy, { subject, actor, proof }: ExchangeRequest): TokenRefused | undefined {
-  const ofSubject = refuseToken("subject_token", subject, policy, proof);
-  return ofSubject ?? (actor && refuseToken("actor_token", actor, { ...policy, mayRebind: false }, proof));
+/** Returns the refusal of tokens that are for none of the audiences of the policy, or bound to another key than the proof's. */
+function refusalOfTokens(policy: ExchangePolicy, { subject, actor, proof }: ExchangeRequest): TokenRefused | undefined {
+  const ofSubject = refusalOfToken("subject_token", subject, policy, proof);
+  return ofSubject ?? (actor && refusalOfToken("actor_token", actor, { ...policy, mayRebind: false }, proof));
 }
 
-function refuseToken(
+function refusalOfToken(
   parameter: TokenRefused["parameter"],
   { sid, aud, all }: AccessClaims,
   { subjectTokenAudiences, mayRebind }: ExchangePolicy,

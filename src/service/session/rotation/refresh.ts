@@ -113,7 +113,7 @@ export async function refresh(
     refreshLimit.giveBack(limitKey);
     throw error;
   }
-  if (!rotated.ok) return refuse(deps, token.sid, rotated, presentation, requester);
+  if (!rotated.ok) return refusalOf(deps, token.sid, rotated, presentation, requester);
 
   const { outcome, session, child, now } = rotated;
   if (presentation.proof !== undefined) noteSessionKey(device, session);
@@ -147,7 +147,7 @@ function recordBinding(audit: Audit, session: Session, requester: Requester): vo
  * Refuses a refresh before its message is read if its session has used up its rate limit, so that the refusal costs little. Nothing is
  * counted. @param presentsDevice whether the request may prove a key: such requests have a limit of their own, which `refresh` checks
  */
-export function refuseOverLimit(
+export function peekRefreshLimit(
   { refreshLimit, audit }: { readonly refreshLimit: Pick<PeekableRateLimit, "peek">; readonly audit: Audit },
   [{ sid }, ...others]: PresentedTokens,
   presentsDevice: () => boolean,
@@ -179,7 +179,7 @@ function wasFresh({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }
 
-function refuse(
+function refusalOf(
   { audit, device }: Deps,
   sid: SessionId,
   rotated: Extract<RotateOutcome, { readonly ok: false }>,

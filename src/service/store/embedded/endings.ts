@@ -28,7 +28,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
           const live = sessions.live(sid, now);
           if (live === undefined && sessions.get(sid)?.ended === ENDED_WITH_SUBJECT) return undefined;
           if (live === undefined && isMarked(deps, sid, now)) return { ok: false, reason: "already_ended" };
-          const refusal = refuseEnd(live, holder);
+          const refusal = refusalOfEnd(live, holder);
           if (refusal !== undefined) return refusal;
           const subject = live?.subject ?? origin?.subject;
           const { actor } = end(sid, reason, now, subject === undefined ? "" : noteOf(origin), subject ?? "");
@@ -71,7 +71,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
 const ENDED_WITH_SUBJECT = 2;
 
 /** Returns why a client may not end its session with the token it presented; undefined if it may, or if it presented no token. */
-function refuseEnd(row: SessionRow | undefined, holder: EndingHolder | undefined) {
+function refusalOfEnd(row: SessionRow | undefined, holder: EndingHolder | undefined) {
   if (row === undefined || holder === undefined) return undefined;
   const session = sessionOf(row);
   const reason = judgeEnd(session, holder, holder.proof);

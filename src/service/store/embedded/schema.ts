@@ -43,7 +43,7 @@ function isLocked(error: unknown): boolean {
 
 /** Opens or creates the file (mode 0600) and its directories (0700). If `use` throws, the file is closed. @throws errors of SQLite */
 export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
-  refuseHalfRestored(path);
+  requireWholeRestore(path);
   createProtected(path);
   upgrade(path);
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
@@ -70,7 +70,7 @@ export const restoringPath = (path: string): string => `${path}.restoring`;
 export const isHalfRestored = (path: string): boolean => !existsSync(path) && existsSync(restoringPath(path));
 
 /** If a new file took the place of the one that is to be restored, every user would be logged out, and no error would say why. */
-function refuseHalfRestored(path: string): void {
+function requireWholeRestore(path: string): void {
   if (!isHalfRestored(path)) return;
   throw new Error(
     `a restore was interrupted: run it again, or remove ${restoringPath(path)} to begin with no sessions`,

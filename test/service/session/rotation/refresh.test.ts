@@ -7,7 +7,7 @@ import { NEVER_FRESH } from "../../../../src/service/session/devices/presented.t
 import type { Session } from "../../../../src/service/session/model.ts";
 import { type RotateOutcome, StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import type { PresentedTokens } from "../../../../src/service/session/rotation/presented-cookie.ts";
-import { refresh, refuseOverLimit } from "../../../../src/service/session/rotation/refresh.ts";
+import { peekRefreshLimit, refresh } from "../../../../src/service/session/rotation/refresh.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { deviceTools } from "../../../support/device-tools.ts";
 import {
@@ -418,7 +418,7 @@ test.each<[string, number | undefined, PresentedTokens, boolean, boolean]>([
   (_, retryAfterMs, tokens, presentsDevice, isRefused) => {
     const { audit, steps } = script({});
     const limit = { peek: () => retryAfterMs };
-    const result = refuseOverLimit({ refreshLimit: limit, audit }, tokens, () => presentsDevice, REQUESTER);
+    const result = peekRefreshLimit({ refreshLimit: limit, audit }, tokens, () => presentsDevice, REQUESTER);
     expect(result).toEqual(
       isRefused ? { ok: false, reason: "rate_limited", limit: "refresh", retryAfterMs } : undefined,
     );

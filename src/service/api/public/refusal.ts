@@ -10,7 +10,7 @@ import { requestContextOf } from "../request-context.ts";
 import type { RefreshCookie } from "./cookie.ts";
 import { cookiesElsewhere, type SentCookies } from "./removed-cookies.ts";
 
-export type RefuseDeps = FailureDeps & {
+export type RefusalDeps = FailureDeps & {
   readonly cookie: RefreshCookie;
   readonly refreshTokens: Pick<RefreshTokens, "parse">;
 };
@@ -18,15 +18,11 @@ export type RefuseDeps = FailureDeps & {
 /** The operations that a cookie authenticates, except for those on device keys: these have errors of their own. */
 const BY_COOKIE = new Set(["Refresh", "LogoutByCookie"]);
 
-export function refuse(deps: RefuseDeps, refused: Refused, context: HandlerContext): never {
-  throw refusalOf(deps, refused, context);
-}
-
 /**
  * Reports a refused call and its reason to the audit. Returns the error for the caller, which must not reveal the reason. Only a stale
  * token is named, because its client must refresh.
  */
-export function refusalOf(deps: RefuseDeps, refused: Refused, context: HandlerContext): ConnectError {
+export function refusalOf(deps: RefusalDeps, refused: Refused, context: HandlerContext): ConnectError {
   const { reason, sid } = refused;
   if (reason === "ambiguous") expireElsewhere(deps, context);
   const operation = context.method.name;
@@ -42,7 +38,7 @@ export function refusalOf(deps: RefuseDeps, refused: Refused, context: HandlerCo
   return refuseCredential(deps, refused, context, isBound ? bound : unbound);
 }
 
-export function expireElsewhere(deps: RefuseDeps, context: HandlerContext): void {
+export function expireElsewhere(deps: RefusalDeps, context: HandlerContext): void {
   setCookies(context, cookiesElsewhere(deps, sentCookies(context)));
 }
 
