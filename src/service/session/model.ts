@@ -1,4 +1,4 @@
-/** The model of the domain: plain data that all directories of src share. All times of sessions are the store's (time.ts). */
+/** The model of the domain: plain data that all folders of the service share. All times of sessions are the store's (time.ts). */
 import { type DeviceBinding, isProofKey, thumbprintBytes } from "./devices/key.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
@@ -31,7 +31,7 @@ export function audiencesOf(audience: Audience): readonly [string, ...string[]] 
   return typeof audience === "string" ? [audience] : audience;
 }
 
-/** Returns what a token is for that has these audiences; undefined if there are none, or if one of them is not allowed. */
+/** Returns the `aud` of a token for these audiences; undefined if there are none, or if one of them is not allowed. */
 export function audienceFor(
   audiences: readonly string[],
   isAllowed: (audience: string) => boolean,

@@ -1,6 +1,6 @@
 /**
- * The interfaces that the domain needs from outside. Each method of the store is one atomic step, one script or one transaction: nothing is
- * read through this port in order to be written back.
+ * The interfaces that the domain needs from outside. The store decides about a session in one atomic step, a script or a transaction:
+ * nothing is read through this port in order to be written back. What can have an effect in part says so.
  */
 
 import type { SessionFilter } from "./admin/filter.ts";

@@ -29,7 +29,8 @@ export type DevicePresentation = {
 };
 
 /**
- * - `unproven`: the refresh is allowed, because the session has no key to prove yet.
+ * - `unproven`: the refresh is allowed without proof, because the session has no key, or has a device key that was only registered, or
+ *   that was bound at most 2 R ago.
  * - `proven`: the refresh is allowed, because the device cookie is fresh and of the session's key. `first_use`: it also binds the session.
  * - `held`: the refresh is allowed with a token of any generation, because the request proves the key that the session is bound to.
  * - `first_proof`: the refresh is allowed. The session has no key. If a new refresh token is made, the proof's key is bound to the session.
