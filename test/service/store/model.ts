@@ -124,6 +124,7 @@ export class ModelStore {
       absoluteExpiresAt,
     };
     this.#sessions.set(session.sid, { session: created, state: firstState(childNonce) });
+    this.#blank.delete(session.sid); // An id that leads to one session may be used again.
     const { sid, clientId, client } = session;
     const names = { sid, ...namesOf(created), clientId, client, ...(newDevice && { newDevice: true as const }) };
     this.#leave(`+${sid}`, { type: "created", ...names });
