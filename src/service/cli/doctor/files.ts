@@ -120,20 +120,26 @@ const RESTORE = "stop the service, and restore a backup (session-service restore
 export async function checkEmbedded(report: Report, config: Config): Promise<void> {
   if (config.redis !== undefined) return;
   const path = join(config.dataDir, "sessions.db");
-  await checkFile(report, path);
-  for (const file of [config.dataDir, path, `${path}-wal`, `${path}-shm`]) await checkWritable(report, file);
+  let canWrite = true;
+  for (const file of [config.dataDir, path, `${path}-wal`, `${path}-shm`]) {
+    canWrite = (await checkWritable(report, file)) && canWrite;
+  }
+  // SQLite makes files beside one that it reads, with the same mode, so the service could not write those either.
+  if (canWrite) await checkFile(report, path);
   await checkSpace(report, config.dataDir);
 }
 
 /** A file of another user, or on a disk that is mounted for reading alone, can be read well enough to seem whole. */
-async function checkWritable(report: Report, path: string): Promise<void> {
+async function checkWritable(report: Report, path: string): Promise<boolean> {
   try {
     await access(path, constants.W_OK);
+    return true;
   } catch (error) {
     const code = errorCode(error);
-    if (code === "ENOENT") return; // The service makes it.
+    if (code === "ENOENT") return true; // The service makes it.
     const remedy = code === "EROFS" ? "mount its disk for writing" : "give it to the user of the service (chown)";
     report.fault(`${path} cannot be written (${code})`, remedy);
+    return false;
   }
 }
 

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
@@ -513,7 +513,7 @@ describe("the embedded store", () => {
   });
 });
 
-test("an embedded store that cannot be written is a fault, although it is whole", async () => {
+test("an embedded store that cannot be written is a fault, and no file is made beside it", async () => {
   const service = await startService();
   await service.stop();
   const path = join(service.dataDir, "sessions.db");
@@ -526,6 +526,7 @@ test("an embedded store that cannot be written is a fault, although it is whole"
   expect(stdout).toContain(`${path} cannot be written (EACCES)`);
   expect(stdout).toContain("give it to the user of the service (chown)");
   expect([status, stdout.match(/^fault +embedded store/gm)?.length]).toEqual([1, 1]);
+  expect(readdirSync(service.dataDir).sort()).toEqual(["admin-token", "keys.json", "sessions.db"]);
 });
 
 describe("the service", () => {
