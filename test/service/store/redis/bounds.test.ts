@@ -177,3 +177,13 @@ test("what was stored by a version that knew one form of the index is taken over
   expect(seen).toEqual(new Set(sids));
   expect(await store.endAll(user, "revoked_subject")).toMatchObject({ ok: true, count: 1_000 });
 });
+
+test("a login comes to an end if the oldest sessions are all those of actors, of which the cap may end none", async () => {
+  const user = subject();
+  const cap = 140;
+  for (let k = 0; k < 130; k++) {
+    await store.create(newSession(user, { actor: { subject: `support-${k}` } }), nonce(), { cap });
+  }
+  for (let k = 0; k < cap; k++)
+    expect(await store.create(newSession(user), nonce(), { cap })).toMatchObject({ ok: true });
+});

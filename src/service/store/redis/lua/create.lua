@@ -157,7 +157,9 @@ local function choose_among_many()
   if now >= tonumber(redis.call('GET', clean_key) or 0) then return {}, { 'sweep', '', new } end
   local most = math.min(excess, MOST - WINDOW)
   local oldest, removed = oldest_of_many(partition, many_key, from, most + WINDOW, replaces, now)
-  return take_excess(oldest, most - removed, WINDOW), excess > most and { 'again', '', new } or nil
+  local chosen = take_excess(oldest, most - removed, WINDOW)
+  -- A run that has found none to end is not repeated: the next one would find the same.
+  return chosen, excess > most and #chosen + removed > 0 and { 'again', '', new } or nil
 end
 
 -- Returns which sessions have to end for the cap, if the subject has few; and its sessions, without expired ones.
