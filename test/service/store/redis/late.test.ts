@@ -60,7 +60,11 @@ const passed = (since: number, ms: number) => until(async () => expect(performan
 const many = <T>(make: () => Promise<T>) => Promise.all(Array.from({ length: 20 }, make));
 
 /** Sends refreshes with the replaced tokens of other tabs while Redis is stalled. Their callers get an error before the stall ends. */
-async function refreshLate(store: SessionStore, stall: () => void, resume: () => void): Promise<string[]> {
+async function refreshLate(
+  store: SessionStore,
+  stall: () => void,
+  resume: () => void | Promise<void>,
+): Promise<string[]> {
   const browsers = await many(() => browser(store));
   const begun = performance.now();
   stall();
@@ -68,7 +72,7 @@ async function refreshLate(store: SessionStore, stall: () => void, resume: () =>
     browsers.map(({ sid, old }) => expect(store.rotate(sid, old, nonce())).rejects.toThrow(StoreUnavailable)),
   );
   await passed(begun, 2.6 * R);
-  resume();
+  await resume();
   await until(() => store.ping());
   return Promise.all(
     browsers.map(async ({ sid, jar }) => outcomeOf(await until(() => store.rotate(sid, jar, nonce())))),
@@ -99,8 +103,8 @@ describe("no browser is logged out by a request that its other tab gave up", () 
     const proxy = await startHoldingProxy(redis.port);
     cleanUp.push(() => proxy.stop());
     const store = await open(`redis://127.0.0.1:${proxy.port}`);
-    const outcomes = await refreshLate(store, proxy.hold, () => {
-      void redis.admin.script("FLUSH");
+    const outcomes = await refreshLate(store, proxy.hold, async () => {
+      await redis.admin.script("FLUSH");
       proxy.release();
     });
     expect(outcomes).toEqual(outcomes.map(() => "rotate"));
