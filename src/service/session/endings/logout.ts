@@ -12,7 +12,8 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 
 type Done = { readonly ok: true };
 const DONE: Done = { ok: true };
-const ABSENT: Refused = { ok: false, reason: "absent" };
+/** The cookie is authentic, but of another session than the one that the caller means. */
+const NOT_MEANT: Refused = { ok: false, reason: "unknown_session" };
 
 /**
  * `keepsCookies`: the cookies of the request belong to another subject, who has signed in since, and is still signed in. A session in which
@@ -82,13 +83,13 @@ export async function logoutByCookie(
   meant = "",
 ): Promise<Done | Refused> {
   const own = meant === "" ? tokens[0] : tokens.find(({ sid }) => sid === meant);
-  if (own === undefined) return ABSENT;
+  if (own === undefined) return NOT_MEANT;
   const ordered = await newestFirst(deps.store, tokens);
   if (!ordered.ok) return ordered;
   // If the session that is meant has ended, a live one beside it may be of another subject, who has signed in since.
   const [newest] = ordered.tokens;
   const isLive = async ({ sid }: { readonly sid: SessionId }) => (await deps.store.find(sid)).ok;
-  if (meant !== "" && newest !== own && !(await isLive(own)) && (await isLive(newest))) return ABSENT;
+  if (meant !== "" && newest !== own && !(await isLive(own)) && (await isLive(newest))) return NOT_MEANT;
   let refusal: Refused | undefined;
   for (const { sid, issuedAt } of ordered.tokens) {
     const outcome = await deps.store.end(sid, "logout", originOf(requester), { issuedAt, proof });

@@ -152,8 +152,8 @@ test("a logout by cookie ends every session, also after one that is refused", as
 test.each([
   ["", { ok: true }, [SID, OTHER]],
   [OTHER, { ok: true }, [SID, OTHER]],
-  [sidOf("c"), { ok: false, reason: "absent" }, []],
-  ["%", { ok: false, reason: "absent" }, []],
+  [sidOf("c"), { ok: false, reason: "unknown_session" }, []],
+  ["%", { ok: false, reason: "unknown_session" }, []],
 ])("a logout by cookies that means the session %j", async (meant, expected, ended) => {
   const port = script({
     find: findOf(sessionOf(), sessionOf({ sid: OTHER, createdAt: storeMs(NOW - 1) })),
@@ -167,7 +167,7 @@ test("a logout by cookies that means an ended session ends none that is live bes
   const port = script({ find: findOf(sessionOf({ sid: OTHER, subject: "mallory" })), end: async () => live });
   for (const tokens of [[tokenOf(), tokenOf(OTHER)] as const, [tokenOf(OTHER), tokenOf()] as const]) {
     const result = await logoutByCookie(port, tokens, REQUESTER, undefined, SID);
-    expect(result).toEqual({ ok: false, reason: "absent" });
+    expect(result).toEqual({ ok: false, reason: "unknown_session" });
   }
   expect(port.stepsOf("end")).toEqual([]);
   const none = script({ find: findOf(), end: async () => already });
