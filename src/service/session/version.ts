@@ -4,18 +4,19 @@ import type { Authentication, Session } from "./model.ts";
 type Versioned = Pick<Session, "version" | "staleBelow">;
 
 /**
- * Counts a change of a session in its version. With `refresh`, access tokens of all versions before are stale from then on. `isMarked` says
- * whether the revocation log needs a mark for that. It needs none if those tokens were stale already, so a repeated change has no effect.
+ * Counts a change of a session in its version. With `refresh`, access tokens of all versions before are stale from then on. `needsMark`
+ * says whether the revocation log needs a mark for that. It needs none if those tokens were stale already, so a repeated change has no
+ * effect.
  */
 export function countVersion<S extends Versioned>(
   session: S,
   isChanged: boolean,
   refresh: boolean,
-): { readonly session: S & Versioned; readonly isMarked: boolean } {
+): { readonly session: S & Versioned; readonly needsMark: boolean } {
   const version = (session.version ?? 0) + (isChanged ? 1 : 0);
-  const isMarked = refresh && version > (session.staleBelow ?? 0);
-  if (version === 0) return { session, isMarked: false };
-  return { session: { ...session, version, ...(isMarked && { staleBelow: version }) }, isMarked };
+  const needsMark = refresh && version > (session.staleBelow ?? 0);
+  if (version === 0) return { session, needsMark: false };
+  return { session: { ...session, version, ...(needsMark && { staleBelow: version }) }, needsMark };
 }
 
 /**

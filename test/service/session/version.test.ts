@@ -16,8 +16,8 @@ test.each([
   ],
   ["a repeated refresh", { version: 3, staleBelow: 3 }, false, true, { version: 3, staleBelow: 3 }, false],
   ["a refresh of a session that never changed", {}, false, true, {}, false],
-])("%s", (_, session, isChanged, refresh, expected, isMarked) => {
-  expect(countVersion(session, isChanged, refresh)).toEqual({ session: expected, isMarked });
+])("%s", (_, session, isChanged, refresh, expected, needsMark) => {
+  expect(countVersion(session, isChanged, refresh)).toEqual({ session: expected, needsMark });
 });
 
 const FORMER = { time: wallMs(1_000), methods: ["pwd"], contextClass: "" };

@@ -20,7 +20,7 @@ export type DeviceProofExpectation =
  */
 export type DeviceProofRefusal = "malformed" | "wrong_type" | "wrong_algorithm" | "bad_key" | "other_key" | "forged";
 
-/** Why the proof of a request is refused (RFC 9449 section 4.3); verifier/dpop/proof.ts explains them. */
+/** Why the proof of a request is refused (RFC 9449 section 4.3); platform/dpop/proof.ts explains them. */
 export type KeyProofRefusal =
   | "proof_absent"
   | "proof_ambiguous"

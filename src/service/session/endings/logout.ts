@@ -12,12 +12,12 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 
 type Done = { readonly ok: true };
 const DONE: Done = { ok: true };
-/** The cookie is authentic, but of another session than the one that the caller means. */
+/** The cookie is authentic, but of another live session than the one that the caller means. */
 const NOT_MEANT: Refused = { ok: false, reason: "unknown_session" };
 
 /**
  * `keepsCookies`: the cookies of the request belong to another subject, who has signed in since, and is still signed in. A session in which
- * the caller acts for that subject does not count: whoever signs out must not go on in it.
+ * the one who signs out acts for that subject does not count, because it must not go on.
  */
 type LoggedOut = Done & { readonly keepsCookies: boolean };
 
@@ -51,19 +51,19 @@ export async function logout(
   if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, actor: by, reason: "logout" }, requester);
   const mayKeep = unowned.length > 0 && unowned.length === byCookie.length;
-  return { ok: true, keepsCookies: mayKeep && (await areForeign(deps, unowned, caller.sub)) };
+  return { ok: true, keepsCookies: mayKeep && (await areForeign(deps, unowned, by ?? caller.sub)) };
 }
 
 /**
- * Returns whether sessions are live and of other people than the subject. The logout has succeeded already, and an outage says nothing
- * about these sessions, so their cookies then stay.
+ * Returns whether sessions are live and of other people than the one who signs out. If the store cannot say it, they are not: the logout
+ * has succeeded already, and whoever signs out must not go on by a cookie that stays.
  */
-async function areForeign({ store }: Deps<"find">, sids: readonly SessionId[], subject: string): Promise<boolean> {
+async function areForeign({ store }: Deps<"find">, sids: readonly SessionId[], person: string): Promise<boolean> {
   try {
     const found = await Promise.all(sids.map((sid) => store.find(sid)));
-    return found.every((each) => each.ok && each.session.actor?.subject !== subject);
+    return found.every((each) => each.ok && each.session.actor?.subject !== person);
   } catch (error) {
-    if (error instanceof StoreUnavailable) return true;
+    if (error instanceof StoreUnavailable) return false;
     throw error;
   }
 }

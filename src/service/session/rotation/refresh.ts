@@ -113,7 +113,7 @@ export async function refresh(
     refreshLimit.giveBack(limitKey);
     throw error;
   }
-  if (!rotated.ok) return refusalOf(deps, token.sid, rotated, presentation, requester);
+  if (!rotated.ok) return reportRefusal(deps, token.sid, rotated, presentation, requester);
 
   const { outcome, session, child, now } = rotated;
   if (presentation.proof !== undefined) noteSessionKey(device, session);
@@ -179,7 +179,7 @@ function wasFresh({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }
 
-function refusalOf(
+function reportRefusal(
   { audit, device }: Deps,
   sid: SessionId,
   rotated: Extract<RotateOutcome, { readonly ok: false }>,

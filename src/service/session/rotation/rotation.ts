@@ -110,7 +110,8 @@ export function decide(
     return { outcome: "heal", next: { generation, nonce, siblingsSince: now, ...fresh } };
   }
 
-  // Rule 4: the newest used token is presented again, because the response to its refresh was lost, however long ago. It is replaced again.
+  // Rule 4: the newest used token (or an earlier one, by the device that holds the key) is presented again, because the response to its
+  // refresh was lost, however long ago. It is replaced again.
   if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
   return { outcome: "reuse" }; // Rule 5: the token was used before.

@@ -173,8 +173,8 @@ export class Lane {
     if (at === 0) line.ahead -= item.after.entries;
     const own = { to: item.cursor, entries: 1, delivered: 0, deadLetters: 0 };
     settleInto(line, line.items[at - 1], { ...own, [counted]: 1 });
-    // `line.ahead` is the number of entries after the first signal that need no delivery any more. It does not change here: if this signal
-    // was the first, the entries after it were subtracted above; otherwise `line.ahead` counts them before and after this step.
+    // `line.ahead` counts the entries after the first signal that need no delivery any more. The entries after this signal were subtracted
+    // above if it was the first one. Otherwise they count as before.
     merge(at === 0 ? line.settled : (line.items[at - 1] as Item).after, item.after);
   }
 

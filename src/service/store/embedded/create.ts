@@ -6,13 +6,13 @@ import { firstState, type RotationState } from "../../session/rotation/rotation.
 import { later, latest, type StoreMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
 import type { Claims } from "./claims.ts";
+import { type EndingDeps, lastLogout } from "./end-many.ts";
 import type { DueSteps } from "./events.ts";
 import { applyCap, applyLimit, ENOUGH, FEW, type LimitProgress } from "./limits.ts";
 import { rotationOf, sessionOf } from "./rows.ts";
-import { lastLogout, type SubjectDeps } from "./subjects.ts";
 import type { Transactions } from "./transactions.ts";
 
-export type CreationDeps = SubjectDeps &
+export type CreationDeps = EndingDeps &
   Transactions & {
     readonly claims: Claims;
     readonly due: Pick<DueSteps, "leaveCreated">;
@@ -85,7 +85,7 @@ function createStep(deps: CreationDeps, wanted: Wanted, before: Progress, now: S
 }
 
 /** Returns whether none of the subject's live sessions, of the newest `FEW`, has this user agent. */
-function isNewDevice({ sql }: SubjectDeps, { subject, client }: NewSession, now: StoreMs): boolean {
+function isNewDevice({ sql }: EndingDeps, { subject, client }: NewSession, now: StoreMs): boolean {
   return client.userAgent !== "" && sql.hasAgent.get(subject, now, FEW, client.userAgent) === undefined;
 }
 

@@ -3,15 +3,15 @@ import type { EndingHolder, EndOutcome, SessionStore } from "../../session/ports
 import { storeMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
 import type { Wakers } from "../wakers.ts";
+import { type EndingDeps, finishEndOf } from "./end-many.ts";
 import type { DueSteps } from "./events.ts";
 import type { RevocationLog } from "./log.ts";
 import { type SessionRow, sessionOf } from "./rows.ts";
-import { isMarked } from "./session-steps.ts";
-import { finishEndOf, type SubjectDeps } from "./subjects.ts";
+import { isRevoked } from "./session-steps.ts";
 import type { Transactions } from "./transactions.ts";
 import type { Writes } from "./writes.ts";
 
-type Deps = SubjectDeps &
+type Deps = EndingDeps &
   Transactions &
   Pick<Writes, "handOver"> & {
     readonly log: RevocationLog;
@@ -27,7 +27,7 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
         const outcome = write("FULL", (now): EndOutcome | undefined => {
           const live = sessions.live(sid, now);
           if (live === undefined && sessions.get(sid)?.ended === ENDED_WITH_SUBJECT) return undefined;
-          if (live === undefined && isMarked(deps, sid, now)) return { ok: false, reason: "already_ended" };
+          if (live === undefined && isRevoked(deps, sid, now)) return { ok: false, reason: "already_ended" };
           const refusal = refusalOfEnd(live, holder);
           if (refusal !== undefined) return refusal;
           const subject = live?.subject ?? origin?.subject;

@@ -10,8 +10,8 @@ import type { SessionId } from "../../session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { CreationDeps } from "./create.ts";
+import { finishEnd } from "./end-many.ts";
 import { blankOf, type SessionRow } from "./rows.ts";
-import { finishEnd } from "./subjects.ts";
 
 /** How many sessions one transaction changes, and of how many it removes the events. */
 const AT_ONCE = 50;

@@ -14,8 +14,8 @@ import type { NewSession, Session, SessionId } from "../../session/model.ts";
 import type { CreateOutcome, EndedSession } from "../../session/ports.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
 import type { PagePosition } from "../search.ts";
+import { AT_ONCE, type EndingDeps, expireStep, type Logout } from "./end-many.ts";
 import { type FoundRow, sessionOf } from "./rows.ts";
-import { AT_ONCE, expireStep, type Logout, type SubjectDeps } from "./subjects.ts";
 
 /** If a subject has more sessions than this, the order in which sessions of the same millisecond are evicted is undefined. */
 export const FEW = 128;
@@ -46,7 +46,7 @@ type Refusal = Extract<CreateOutcome, { readonly reason: "refused" }>;
 
 /** @param replaced the live session that the new one replaces, if there is one */
 export function applyLimit(
-  { sql, sessions, end }: SubjectDeps,
+  { sql, sessions, end }: EndingDeps,
   limit: SessionLimit,
   session: NewSession,
   replaced: Session | undefined,
@@ -91,7 +91,7 @@ type Used = { readonly sid: SessionId; readonly lastRefreshedAt: number };
 
 /** Ends the least recently used sessions beyond the cap. Sessions with an actor, which are few, count apart from the others. */
 export function applyCap(
-  deps: SubjectDeps,
+  deps: EndingDeps,
   { subject, actor }: NewSession,
   cap: number,
   { endedUntil, spared }: Logout,

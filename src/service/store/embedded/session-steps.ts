@@ -1,4 +1,4 @@
-/** The operations on one session that do not end it by themselves. Each runs in one transaction. */
+/** The operations on one session, but for those that are asked to end it. Each runs in one transaction. */
 import {
   boundKey,
   type DevicePresentation,
@@ -17,13 +17,13 @@ import { type Decision, decide, type PresentedToken } from "../../session/rotati
 import { earliest, later, latest, type StoreMs } from "../../session/time.ts";
 import { countVersion, recordAuthentication } from "../../session/version.ts";
 import { REUSE_NOTES } from "../event-text.ts";
+import type { EndingDeps } from "./end-many.ts";
 import type { RevocationLog } from "./log.ts";
 import { fixedOf, type NumberedRow, rotationOf, type SessionRow, sessionOf } from "./rows.ts";
-import type { SubjectDeps } from "./subjects.ts";
 import type { Transactions } from "./transactions.ts";
 import type { Writes } from "./writes.ts";
 
-type SessionDeps = SubjectDeps &
+type SessionDeps = EndingDeps &
   Transactions &
   Pick<Writes, "publish"> & {
     readonly log: RevocationLog;
@@ -91,8 +91,8 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
 function createUpdates(deps: SessionDeps): Pick<SessionStore, "elevate" | "update"> {
   const { sql, log, signals, publish } = deps;
   const counted = (changed: Session, isChanged: boolean, refresh: boolean, now: StoreMs): Session => {
-    const { session, isMarked } = countVersion(changed, isChanged, refresh);
-    if (isMarked) publish(log.appendMark(session.sid, session.version ?? 0, now));
+    const { session, needsMark } = countVersion(changed, isChanged, refresh);
+    if (needsMark) publish(log.appendMark(session.sid, session.version ?? 0, now));
     return session;
   };
   return {
@@ -135,7 +135,7 @@ function onLive<Outcome>(
 }
 
 /** Returns whether a session that is not live was revoked. Otherwise it has expired or never existed. */
-export function isMarked(
+export function isRevoked(
   { log, sessions }: Pick<SessionDeps, "log" | "sessions">,
   sid: SessionId,
   now: StoreMs,
@@ -144,7 +144,7 @@ export function isMarked(
 }
 
 function gone(deps: Pick<SessionDeps, "log" | "sessions">, sid: SessionId, now: StoreMs) {
-  return { ok: false, reason: isMarked(deps, sid, now) ? "revoked" : "unknown" } as const;
+  return { ok: false, reason: isRevoked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 
 type RotateRequest = {

@@ -18,6 +18,7 @@ import { createAttached } from "./attached.ts";
 import { createClaims } from "./claims.ts";
 import { createStoreClock } from "./clock.ts";
 import { createCreation } from "./create.ts";
+import { createEndMany, type EndStep, finishEnd } from "./end-many.ts";
 import { createEndings } from "./endings.ts";
 import { createDueSteps, createEvents } from "./events.ts";
 import { createForgetting } from "./forget.ts";
@@ -29,7 +30,6 @@ import { createSessionSteps } from "./session-steps.ts";
 import { createSignalSteps } from "./signal-steps.ts";
 import { createSignals } from "./signals.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
-import { createSubjects, type EndStep, finishEnd } from "./subjects.ts";
 import { createTransactions, FileGuard } from "./transactions.ts";
 import { createUpstream } from "./upstream.ts";
 import { createWrites } from "./writes.ts";
@@ -90,7 +90,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     ...createUpstream(parts),
     ...createSessionSteps({ ...parts, reuseIntervalMs: options.reuseIntervalMs }),
     ...createCreation(parts),
-    ...createSubjects(parts),
+    ...createEndMany(parts),
     ...createEndings({ ...parts, wakers }),
     ...createAttached(parts),
     onAttachedEnd: (wake) => handOvers.add(wake),

@@ -4,7 +4,7 @@ import { loginsOf } from "../../session/model.ts";
 import type { CreateOutcome, EndedSession, SessionStore } from "../../session/ports.ts";
 import { noteOf } from "../event-text.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
-import { decodeRotation, decodeSession, encodeBody, nonceWords, versionOf } from "./encoding/record.ts";
+import { decodeRotation, decodeSession, encodeBody, flagsOf, nonceWords } from "./encoding/record.ts";
 import { buffers, endedSession, listed, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
@@ -51,7 +51,7 @@ export function createCreation(
         cap,
         markerLifeMs,
         elsewhere === undefined ? (replaces ?? "") : "",
-        versionOf(session),
+        flagsOf(session),
         noteOf(origin),
         noteOf(origin, session),
         limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`,

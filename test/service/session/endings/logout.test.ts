@@ -87,24 +87,33 @@ test.each([
   expect(port.stepsOf("end").map(([sid]) => sid)).toEqual([SID]);
 });
 
-test("a logout by a token clears the cookie of a session in which the caller acts for another subject", async () => {
-  const port = script({
-    end: async () => live,
-    endOwned: async () => ({ ok: false, reason: "not_found" }),
-    find: findOf(sessionOf({ sid: OTHER, subject: "customer", actor: { subject: "alice" } })),
-  });
-  const result = await logout(port, { ok: true, caller: CALLER, isExpired: false, byCookie: [OTHER] }, REQUESTER);
-  expect(result).toEqual({ ok: true, keepsCookies: false });
-});
+test.each([
+  ["of the caller's own", CALLER],
+  [
+    "in which the caller acts for one more",
+    { ...CALLER, sub: "another", all: { ...CALLER.all, act: { sub: "alice" } } },
+  ],
+])(
+  "a logout by a token %s clears the cookie of a session in which the caller acts for another subject",
+  async (_, caller) => {
+    const port = script({
+      end: async () => live,
+      endOwned: async () => ({ ok: false, reason: "not_found" }),
+      find: findOf(sessionOf({ sid: OTHER, subject: "customer", actor: { subject: "alice" } })),
+    });
+    const result = await logout(port, { ok: true, caller, isExpired: false, byCookie: [OTHER] }, REQUESTER);
+    expect(result).toEqual({ ok: true, keepsCookies: false });
+  },
+);
 
-test("a logout by a token succeeds, and keeps the cookies, if nobody can tell whose they are, as under overload", async () => {
+test("a logout by a token succeeds, and clears the cookies, if nobody can tell whose they are, as under overload", async () => {
   const port = script({
     end: async () => live,
     endOwned: async () => ({ ok: false, reason: "not_found" }),
     find: () => Promise.reject(new StoreBusy("too many")),
   });
   const result = await logout(port, { ok: true, caller: CALLER, isExpired: false, byCookie: [OTHER] }, REQUESTER);
-  expect(result).toEqual({ ok: true, keepsCookies: true });
+  expect(result).toEqual({ ok: true, keepsCookies: false });
   expect(port.stepsOf("audit").flat()).toEqual([endedAt(SID, "logout")]);
 });
 

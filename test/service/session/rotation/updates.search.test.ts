@@ -36,6 +36,6 @@ describe("a refresh that races an update", () => {
 });
 
 test("an unchanged session that says what it is to say needs no version and no mark", () => {
-  expect(countVersion({}, false, true)).toEqual({ session: {}, isMarked: false });
+  expect(countVersion({}, false, true)).toEqual({ session: {}, needsMark: false });
   expect(isStale({}, {})).toBe(false);
 });

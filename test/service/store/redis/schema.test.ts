@@ -223,7 +223,7 @@ test("the parts of a record are where the page says", async () => {
   const record = await redis.getBuffer(`${tagOfSession(live)}s${live}`);
   const session = await store.find(live);
   if (record === null || !session.ok) throw new Error("the session is not there");
-  const known: Readonly<Record<string, unknown>> = { version: 5, ...session.session, ...session.rotation };
+  const known: Readonly<Record<string, unknown>> = { flags: 5, ...session.session, ...session.rotation };
   let end = 0;
   for (const [part = "", offset, length] of rowsOf("The record of a session")) {
     const [at, bytes] = [Number(offset), Number(length)];

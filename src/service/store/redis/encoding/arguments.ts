@@ -19,7 +19,7 @@ type ByName = {
   create: [
     ...[sid: SessionId, subject: string, child1: number, child2: number],
     ...[idleTimeoutMs: number, absoluteLifetimeMs: number, body: Buffer, cap: number, markerLifeMs: number],
-    ...[replaces: SessionId | "", version: number, endedNote: string, createdNote: string],
+    ...[replaces: SessionId | "", flags: number, endedNote: string, createdNote: string],
     ...[limit: string, claimLifeMs: number | "", logins: string, progress: Buffer | ""],
   ];
   end: CutTo<

@@ -36,16 +36,16 @@ const AT = {
 } as const;
 
 /** The first byte of a record. The flags for device keys and transports, by the same names in lua/lib/partition.lua, are added to it. */
-const VERSION = 1;
+const PLAIN = 1;
 const WITH_DEVICE = 2;
 const DEVICE_REQUIRED = 4;
 const BY_COOKIE = 8;
 const BY_TOKEN = 16;
 const TRANSPORT_FLAGS = { cookie: BY_COOKIE, token: BY_TOKEN } as const;
 
-export function versionOf({ deviceRequired, transport, dpopJkt }: NewSession): number {
+export function flagsOf({ deviceRequired, transport, dpopJkt }: NewSession): number {
   const withKey = dpopJkt === undefined ? 0 : WITH_DEVICE;
-  return VERSION + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
+  return PLAIN + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
 }
 
 /** The ways in which a refresh token was presented, for lua/rotate.lua. */
@@ -154,8 +154,8 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
   const isList = audiences.includes(AUDIENCE_SEPARATOR);
   const audience = isList ? (audiences.split(AUDIENCE_SEPARATOR) as [string, ...string[]]) : audiences;
   const client = { userAgent: next(), ipAddress: next(), displayName: next() };
-  const version = bytes[start] ?? VERSION;
-  const bound = version & WITH_DEVICE ? decodeDevice(bytes, createdAt) : undefined;
+  const flags = bytes[start] ?? PLAIN;
+  const bound = flags & WITH_DEVICE ? decodeDevice(bytes, createdAt) : undefined;
   const end = bound?.start ?? bytes.length;
   const optional = at < end && bytes[at] !== CLAIMS_START ? decodeBlocks(bytes, at, end) : undefined;
   const claims = bytes.toString("utf8", optional?.claimsAt ?? at, end) || "{}";
@@ -173,13 +173,13 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     idleExpiresAt: earliest(later(lastRefreshedAt, idleTimeoutMs), absoluteExpiresAt),
     absoluteExpiresAt,
   };
-  if (version === VERSION) return optional === undefined ? session : { ...session, ...optional.blocks };
+  if (flags === PLAIN) return optional === undefined ? session : { ...session, ...optional.blocks };
   return {
     ...session,
     ...optional?.blocks,
     ...(bound && { device: bound.device }),
-    ...(version & DEVICE_REQUIRED && { deviceRequired: true as const }),
-    ...(version & (BY_COOKIE | BY_TOKEN) && { transport: version & BY_COOKIE ? "cookie" : "token" }),
+    ...(flags & DEVICE_REQUIRED && { deviceRequired: true as const }),
+    ...(flags & (BY_COOKIE | BY_TOKEN) && { transport: flags & BY_COOKIE ? "cookie" : "token" }),
   };
 }
 

@@ -23,7 +23,8 @@ const RECORD = 7;
 /** The letter that precedes the outcome's letter in a reply if the refresh has bound the session to its device key. */
 const FIRST_USE = "b";
 
-/** Outcomes by their letter in replies of lua/rotate.lua. P, R, H and V say that the request also proved the session's key. */
+/** Outcomes by their letter in replies of lua/rotate.lua. P, R, H and V say that the request also had a fresh device cookie,
+ * or proved the session's key. */
 const ROTATE_OUTCOMES: Readonly<
   Record<string, RotationOutcome | Extract<RotateOutcome, { readonly ok: false }>["reason"]>
 > = {

@@ -32,7 +32,7 @@ local sid, subject,
   cap, -- how many sessions the subject may have
   marker_life, -- how long ended sessions stay marked, ms
   replaces, -- a session of this partition to end before the creation, or ''
-  version, -- of the record
+  flags, -- of the record
   ended_note, -- the text of the due records (event-text.ts) of sessions that end, or ''
   created_note, -- that of the created session, or ''
   limit, -- 'subject', 'client_id' or 'client_kind', how many, and 'end_least_recently_used', 'end_oldest' or 'refuse', with spaces; or ''
@@ -63,7 +63,7 @@ local old = replaces ~= '' and live(partition, replaces, now)
 -- of creation, even if the clock shows an earlier time.
 local created = math.max(now, ended_time + 1)
 local expires = created + math.min(idle, life)
-local record = struct.pack(HEAD, version, 0, 0, 0, child1, child2, 0, 0, 0, created, idle, life) .. body
+local record = struct.pack(HEAD, flags, 0, 0, 0, child1, child2, 0, 0, 0, created, idle, life) .. body
 local entry = entry_of(record, sid)
 -- Whether somebody uses the session in place of its subject. Such sessions count apart from the others.
 local acts = actor_of(record) ~= nil
@@ -162,7 +162,8 @@ local function choose_among_many()
   return chosen, excess > most and #chosen + removed > 0 and { 'again', '', new } or nil
 end
 
--- Returns which sessions have to end for the cap, if the subject has few; and its sessions, without expired ones.
+-- Returns which sessions have to end for the cap, if the subject has few; and its sessions, without
+-- those that have expired (below the cap only at the front).
 local function choose_among_few()
   if #sids < math.min(cap, MOST) * ID then return {}, drop_expired(partition, sids, now) end
   local kept, listed = live_sessions(partition, sids, now), {}

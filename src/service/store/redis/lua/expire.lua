@@ -14,7 +14,7 @@
 -- @include lib/hand_over.lua: hand_over, one_of
 -- @include lib/head.lua: blank, expiries
 -- @include lib/index.lua: unindex
--- @include lib/live.lua: ended_until, ends_with_subject
+-- @include lib/live.lua: ended_until, ended_with_subject
 -- @include lib/logins.lua: leave_logins
 -- @include lib/order.lua: remove_from_order
 -- @include lib/revocation_log.lua: append_to_log
@@ -57,8 +57,8 @@ local function examine(entry, record)
   local expiry = record and expiries(record) or 0
   if now < expiry then
     least = math.min(least, expiry)
-  elseif created > ended_all and record and horizons and ends_with_subject(horizons, subject_of(record), sid, created) then
-    least = now -- the session's subject may be about to be logged out
+  elseif created > ended_all and record and horizons and ended_with_subject(horizons, subject_of(record), sid, created) then
+    least = now -- it has ended with its subject's sessions, but may have no marker yet
   elseif created <= ended_all and unsignalled then
     -- The session ended in a logout of everyone, and its signal may still have to be appended to the signal log (signals.lua). The record
     -- is kept until then, because the signal contains data of it.

@@ -37,15 +37,15 @@ if not record then
 end
 
 -- The state of rotation.ts, with each nonce as two words.
-local version, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at, child_minted_at,
+local flags, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at, child_minted_at,
   created, idle, life = struct.unpack(HEAD, record)
 local absolute = created + life
 if now >= absolute then return 'e' end
 if now >= math.max(created, child_minted_at) + idle then return 'i' end
 if created <= tonumber(found[2] or 0) then return 'm' end
 if horizons then
-  -- @include lib/live.lua: ends_with_subject
-  if ends_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
+  -- @include lib/live.lua: ended_with_subject
+  if ended_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
 end
 
 generation, nonce1, nonce2 = tonumber(generation), tonumber(nonce1), tonumber(nonce2)
@@ -54,9 +54,9 @@ local function within(time, limit) return math.abs(now - time) <= limit end
 
 -- The rules of `judgeDevice` (devices/binding.ts). The comments name its verdicts.
 local proven, first_use, two_holders, held, key_to_bind = false, false, false, false, nil
-if version > 1 or proof8 then
+if flags > 1 or proof8 then
   local RENEWAL_SKIPPED, IN_BODY = '1', '2'
-  local function has(flag) return version % (2 * flag) >= flag end
+  local function has(flag) return flags % (2 * flag) >= flag end
   local max_age = device_life and tonumber(device_life) or math.huge
   local skipped, in_body = presented_how == RENEWAL_SKIPPED, presented_how == IN_BODY
   if has(in_body and BY_COOKIE or BY_TOKEN) then return 't' end -- wrong_transport
@@ -128,10 +128,10 @@ else
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
   end
   if key_to_bind and outcome ~= 'p' then -- the session's first proof binds it to the key
-    proven, first_use, version = true, true, version + WITH_DEVICE
+    proven, first_use, flags = true, true, flags + WITH_DEVICE
     body = body .. struct.pack('>I6', now) .. key_to_bind .. struct.pack(DEVICE_TAIL, 0, PROOF_KEY_BYTES, PROOF + BOUND)
   end
-  record = struct.pack(HEAD, version, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at,
+  record = struct.pack(HEAD, flags, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at,
     child_minted_at, created, idle, life) .. body
   redis.call('SET', key, record, 'PXAT', math.min(math.max(created, child_minted_at) + idle, absolute) + slack(idle))
   if proven then outcome = string.upper(outcome) end

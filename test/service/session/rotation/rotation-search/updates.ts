@@ -66,9 +66,9 @@ export function updates(rule: typeof decide, store: UpdatingStore): Model<Updati
     // The session has ended, or a later update has run: by its etag this one is refused. Neither is acknowledged.
     if (stored === undefined || to < stored.says) return { label, world };
     const updates = world.updates.with(at, { to, refresh, ran: true });
-    const { session, isMarked } = countVersion(versionless(stored), stored.says !== to, refresh);
+    const { session, needsMark } = countVersion(versionless(stored), stored.says !== to, refresh);
     const after = { ...stored, says: to, version: session.version ?? 0, staleBelow: session.staleBelow ?? 0 };
-    const mark = isMarked ? after.version : 0;
+    const mark = needsMark ? after.version : 0;
     const isLate = store === "marks come later";
     const marks = isLate ? { due: Math.max(world.due, mark) } : { logged: Math.max(world.logged, mark) };
     return { label, world: checked({ ...world, ...marks, stored: after, updates }) };

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Authentication, SessionId } from "../../../../../src/service/session/model.ts";
 import { storeMs, wallMs } from "../../../../../src/service/session/time.ts";
 import { encodeAuthentication, encodeFacts } from "../../../../../src/service/store/redis/encoding/blocks.ts";
-import { decodeSession, encodeBody, versionOf } from "../../../../../src/service/store/redis/encoding/record.ts";
+import { decodeSession, encodeBody, flagsOf } from "../../../../../src/service/store/redis/encoding/record.ts";
 import { loadScripts } from "../../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore } from "../../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../../../support/redis.ts";
@@ -47,7 +47,7 @@ function recordOf(session: ReturnType<typeof newSession>, blocks: readonly Buffe
   const body = encodeBody(session);
   const claimsAt = encodeBody({ ...session, claims: "{}" }).length - (session.dpopJkt === undefined ? 0 : 47);
   const head = Buffer.alloc(55);
-  head.writeUInt8(versionOf(session), 0);
+  head.writeUInt8(flagsOf(session), 0);
   head.writeUIntBE(NOW, 39, 6);
   head.writeUIntBE(session.idleTimeoutMs, 45, 5);
   head.writeUIntBE(session.absoluteLifetimeMs, 50, 5);

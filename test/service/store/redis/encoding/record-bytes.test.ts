@@ -1,7 +1,7 @@
 /** The size in Redis of a client's key (DPoP). A session without a key takes no byte for it. */
 import { expect, test } from "vitest";
 import type { NewSession } from "../../../../../src/service/session/model.ts";
-import { encodeBody, versionOf, withDevice } from "../../../../../src/service/store/redis/encoding/record.ts";
+import { encodeBody, flagsOf, withDevice } from "../../../../../src/service/store/redis/encoding/record.ts";
 import { someProof } from "../../../../support/store/device.ts";
 import { newSession } from "../../../../support/store/sessions.ts";
 
@@ -21,7 +21,7 @@ const textBytes = ({ subject, clientId, audience, client }: NewSession) =>
 test("a session without a key takes no byte for one", () => {
   const session = newSession("alice");
   expect(encodeBody(session)).toHaveLength(textBytes(session));
-  expect(versionOf(session)).toBe(1);
+  expect(flagsOf(session)).toBe(1);
   const bound = { ...session, dpopJkt: someProof().thumbprint };
   expect(encodeBody(bound)).toHaveLength(textBytes(session) + KEY_BYTES);
 });

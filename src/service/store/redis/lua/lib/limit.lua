@@ -3,7 +3,7 @@
 -- @include lib/actor.lua: actor_of
 -- @include lib/blocks.lua: FACTS, block_at, text_at
 -- @include lib/head.lua: expiries
--- @include lib/live.lua: ended_until, ends_with_subject
+-- @include lib/live.lua: ended_until, ended_with_subject
 
 -- Returns which sessions of a list of ids without separators are live, in the same order: each { sid, record, used }, where `used` is the
 -- time of the last refresh or the creation.
@@ -17,7 +17,7 @@ local function live_sessions(partition, sids, now)
     if record then
       local sid, idle_expiry, _, created, used = string.sub(keys[k], -ID), expiries(record)
       local is_live = now < idle_expiry and created > ended
-      if is_live and not (horizons and ends_with_subject(horizons, subject_of(record), sid, created)) then
+      if is_live and not (horizons and ended_with_subject(horizons, subject_of(record), sid, created)) then
         found[#found + 1] = { sid = sid, record = record, used = used }
       end
     end

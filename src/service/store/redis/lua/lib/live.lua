@@ -8,7 +8,7 @@ local function ended_until(partition)
 end
 
 -- Returns whether a session has ended in a logout of its subject that is under way. `horizons` describes these logouts (HORIZON).
-local function ends_with_subject(horizons, subject, sid, created)
+local function ended_with_subject(horizons, subject, sid, created)
   local at = 1
   while at <= #horizons do
     local _, created_until, _, _, spared, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
@@ -27,7 +27,7 @@ local function within_lifetimes(partition, sid, now)
   local idle_expiry, _, created = expiries(record)
   if now >= idle_expiry then return false end
   if created <= tonumber(found[2] or 0) then return record, 'all' end
-  return record, horizons and ends_with_subject(horizons, subject_of(record), sid, created) and 'subject'
+  return record, horizons and ended_with_subject(horizons, subject_of(record), sid, created) and 'subject'
 end
 
 -- Returns the session's record if it is live.

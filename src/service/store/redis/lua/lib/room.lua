@@ -1,4 +1,4 @@
--- Reads the sessions among which some end to make room for a new one (create.lua).
+-- Finds the sessions among which some end to make room for a new one (create.lua).
 -- @include lib/partition.lua: ENTRY, ID, MOST
 -- @include lib/actor.lua: actor_of
 -- @include lib/limit.lua: live_sessions
@@ -24,8 +24,8 @@ local function progress_of(last_read, counted)
   return table.concat(texts)
 end
 
--- Returns the ids in the progress and in the part that follows it, without separators, and the last entry of the part, or nil if no more
--- follow. The first part has the progress '', and begins at `from`.
+-- Returns the ids in the progress and in the part that follows it, without separators, and the last entry of the part, or nil if no
+-- more follow for certain. The first part has the progress '', and begins at `from`.
 local function next_part(many_key, from, progress)
   if progress ~= '' then from = '(' .. string.sub(progress, 1, ENTRY) end
   local entries, sids = redis.call('ZRANGEBYLEX', many_key, from, '+', 'LIMIT', 0, MOST), {}

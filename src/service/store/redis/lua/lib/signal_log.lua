@@ -2,8 +2,9 @@
 -- @include lib/partition.lua: BODY, LOG_SLACK, shift
 -- @include lib/actor.lua: actor_of
 
--- Appends the signals of ended sessions to the signal log. `signal_state` is the value of the key {a7}g: for how long signals are kept, and
--- how many were ever appended. Each of `ends` is { sid, reason, record or false, subject }; the subject is used if there is no record.
+-- Appends signals of sessions to the signal log, such as that they ended. `signal_state` is the value of the key {a7}g: for how long
+-- signals are kept, and how many were ever appended. Each of `ends` is { sid, reason, record or false, subject }; the subject is used if
+-- there is no record.
 local function append_signals(partition, signal_state, ends, now)
   local MOST_SIGNALS = 16384 -- the most that a partition keeps; each takes some 150 bytes
   local log, keep, count = partition .. 'z', string.match(signal_state, '^(%d+) (%d+) ')

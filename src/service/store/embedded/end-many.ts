@@ -39,14 +39,14 @@ const KEPT_MS = 60_000;
  */
 export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: string, subject: string) => EndedSession;
 
-export type SubjectDeps = {
+export type EndingDeps = {
   readonly sql: Statements;
   readonly sessions: SessionTable;
   readonly end: EndStep;
   readonly signals: SignalSteps;
 };
 
-type Deps = SubjectDeps & Transactions;
+type Deps = EndingDeps & Transactions;
 
 /** The logout of a subject with many sessions. When it is finished, `created_until` is 0. */
 type EndRow = {
@@ -62,7 +62,7 @@ type EndRow = {
 
 type ExpiringRow = Pick<FoundRow, "sid" | "idle_expires_at">;
 
-export function createSubjects(deps: Deps): Pick<SessionStore, "endAll" | "expire"> {
+export function createEndMany(deps: Deps): Pick<SessionStore, "endAll" | "expire"> {
   const { sql, read, write } = deps;
   return {
     async endAll(subject, reason, options = {}) {
@@ -88,7 +88,7 @@ export function createSubjects(deps: Deps): Pick<SessionStore, "endAll" | "expir
  * the id of the logout that must be finished. @param id the id for a new one
  */
 function endAllStep(
-  { sql, sessions, end }: SubjectDeps,
+  { sql, sessions, end }: EndingDeps,
   subject: string,
   reason: EndReason,
   { except = "" as SessionId, actor, origin }: EndAllOptions,
@@ -120,7 +120,7 @@ export type Logout = {
 };
 
 /** Returns what the last logout of a subject, or of everyone, means for the subject's sessions. */
-export function lastLogout({ sql, sessions }: SubjectDeps, subject: string, now: StoreMs): Logout {
+export function lastLogout({ sql, sessions }: EndingDeps, subject: string, now: StoreMs): Logout {
   const under = sql.endOf.get(subject) as EndRow | undefined;
   const endedUntil = storeMs(Math.max(Number(sql.endedUntil.get()?.time), under?.created_until ?? 0));
   return { endedUntil, spared: under !== undefined && sessions.live(under.spared, now) !== undefined ? 1 : 0 };
@@ -157,7 +157,7 @@ export async function finishEnd(deps: Deps, id: string): Promise<EndAllOutcome> 
 type Part = { readonly isDone: boolean; readonly count: number; readonly ended: readonly EndedSession[] };
 
 /** Deletes and logs some of the sessions of a logout of many sessions. Returns undefined if there is no such logout. */
-function endSomeStep({ sql, end }: SubjectDeps, id: string, now: StoreMs): Part | undefined {
+function endSomeStep({ sql, end }: EndingDeps, id: string, now: StoreMs): Part | undefined {
   const row = sql.endById.get(id) as EndRow | undefined;
   if (row === undefined) return undefined;
   if (row.created_until === 0) return { isDone: true, count: row.count, ended: [] };
@@ -176,7 +176,7 @@ function endSomeStep({ sql, end }: SubjectDeps, id: string, now: StoreMs): Part 
 }
 
 /** Ends some of the sessions that are past their lifetimes. Sessions that were refreshed in the meantime are examined later. */
-export function expireStep({ sql, end, signals }: SubjectDeps, now: StoreMs): ExpireOutcome {
+export function expireStep({ sql, end, signals }: EndingDeps, now: StoreMs): ExpireOutcome {
   const rows = sql.toExamine.all(now, EXAMINED_AT_ONCE) as (ExpiringRow & Pick<FoundRow, "subject" | "ended">)[];
   const ended: ExpiredSession[] = [];
   let removed = 0;
