@@ -65,7 +65,6 @@ async function refresh(cookie: string): Promise<{ accessToken: string; setCookie
     fresh.readUInt32BE(4),
     REUSE_INTERVAL,
     MARKER_LIFE,
-    "",
     0,
     1e15,
     0,

@@ -4,7 +4,7 @@ import { type RotateOutcome, type SessionStore, StoreUnavailable } from "../../s
 import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { encodeAuthentication, lastSeenText } from "./encoding/blocks.ts";
 import { keyKind } from "./encoding/device-record.ts";
-import { claimsText, encodeAudience, nonceWords, withDevice } from "./encoding/record.ts";
+import { claimsText, encodeAudience, nonceWords, withRequest } from "./encoding/record.ts";
 import {
   decodeFound,
   elevateOutcome,
@@ -53,8 +53,8 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       const [fresh1, fresh2] = nonceWords(freshNonce);
       const seen = lastSeen === undefined ? "" : lastSeenText(lastSeen);
       const presented = [sid, generation, nonce1, nonce2, issuedAt] as const;
-      const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs, seen] as const;
-      const reply = await link.run("rotate", [tag], device === undefined ? args : withDevice(args, device));
+      const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs] as const;
+      const reply = await link.run("rotate", [tag], withRequest(args, seen, device));
       const outcome = rotateOutcome(sid, reply);
       if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.
       return lastSeen === undefined && outcome.ok && outcome.session.lastSeen ? forgetLastSeen(link, outcome) : outcome;

@@ -5,7 +5,7 @@ import type { Verb } from "../scripts.ts";
 
 type ByName = {
   rotate: CutTo<
-    10 | 11 | 12 | 17 | 25 | 26,
+    9 | 10 | 11 | 12 | 17 | 25 | 26,
     [
       ...[sid: SessionId, generation: number, nonce1: number, nonce2: number, issuedAt: number],
       ...[fresh1: number, fresh2: number, reuseIntervalMs: number, markerLifeMs: number],

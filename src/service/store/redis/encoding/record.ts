@@ -54,10 +54,19 @@ const RENEWAL_SKIPPED = 1;
 const IN_BODY = 2;
 
 /** The arguments of lua/rotate.lua that every refresh has. */
-type RotateArguments = Extract<ArgumentsOf<"rotate">, { readonly length: 10 }>;
+type RotateArguments = Extract<ArgumentsOf<"rotate">, { readonly length: 9 }>;
 
-/** Adds what a request shows of its device. Only the first 128 bits of the thumbprint in a device cookie are sent. */
-export function withDevice(args: RotateArguments, presentation: DevicePresentation): ArgumentsOf<"rotate"> {
+/**
+ * Adds what the session keeps of a request, or '', and what the request shows of its device, if anything. Only the first 128 bits of the
+ * thumbprint in a device cookie are sent.
+ */
+export function withRequest(
+  presented: RotateArguments,
+  seen: string,
+  presentation: DevicePresentation | undefined,
+): ArgumentsOf<"rotate"> {
+  if (presentation === undefined) return seen === "" ? presented : [...presented, seen];
+  const args = [...presented, seen] as const;
   const { lifeMs, cookie, skipped, proof, transport, clientId } = presentation;
   const presentedHow = transport === "token" ? IN_BODY : skipped ? RENEWAL_SKIPPED : IN_COOKIE;
   if (proof !== undefined) {

@@ -122,7 +122,7 @@ if outcome == 'x' or two_holders then
   unindex(partition, sid, record)
 else
   local body = string.sub(record, BODY)
-  if seen ~= '' and outcome ~= 'p' then
+  if seen and seen ~= '' and outcome ~= 'p' then
     -- @include lib/blocks.lua: LAST_SEEN, block_at
     local at, after = block_at(record, LAST_SEEN)
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
