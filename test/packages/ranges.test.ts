@@ -35,7 +35,11 @@ describe("a project whose lock file has older versions", () => {
   const OLD = ["@bufbuild/protobuf@2.10.0", "@connectrpc/connect@2.1.0"];
   let directory: string;
   const npm = (...args: string[]) =>
-    spawnSync("npm", [...args, "--no-audit", "--no-fund", "--ignore-scripts"], { cwd: directory, encoding: "utf8" });
+    // The level is given, because `npm run --silent` passes its own on.
+    spawnSync("npm", [...args, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel", "error"], {
+      cwd: directory,
+      encoding: "utf8",
+    });
   const pack = (folder: string) => {
     const { stdout } = npm("pack", "--silent", join(OUT, folder));
     return `./${stdout.trim().split("\n").at(-1)}`;
