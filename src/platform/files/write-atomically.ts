@@ -8,7 +8,7 @@ import { errorCode } from "./error-code.ts";
 
 /** A temporary file that is older than this, in ms, was left by a process that was killed: writing takes far less time. */
 const MAX_WRITING_MS = 60_000;
-/** By descriptor, because `FileHandle.sync` does not exist where Yarn has replaced `node:fs` (Plug'n'Play). */
+/** Flushes a file by its descriptor: `FileHandle.sync` does not exist where Yarn has replaced `node:fs` (Plug'n'Play). */
 const flush = promisify(fsync);
 const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
 
