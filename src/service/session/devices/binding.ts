@@ -2,9 +2,9 @@
  * Device binding: the rules for a session whose refreshes must prove possession of a key that its device holds.
  *
  * A pure function decides whether a refresh is allowed before the rules of rotation.ts apply. The embedded store calls the function, the
- * Redis script (store/redis/lua/rotate.lua) implements the same rules, and a differential test compares the two. docs/why/device-binding.md
- * has the rules and the reasons; an exhaustive search (test/service/session/devices/device-search) found the rules and tests them. All
- * times are the store's.
+ * Redis scripts (store/redis/lua/lib/device.lua) implement the same rules, and tests compare the two. docs/why/device-binding.md has the
+ * rules and the reasons; an exhaustive search (test/service/session/devices/device-search) found the rules and tests them. All times are
+ * the store's.
  */
 
 import type { Transport } from "../model.ts";

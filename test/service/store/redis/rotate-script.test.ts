@@ -1,20 +1,34 @@
-/** Compares the rotate script with the pure function, one decision at a time, for states and tokens at and around every limit. */
+/** Compares the scripts with the pure functions, one decision at a time, for states, keys and tokens at and around every limit. */
 import fc from "fast-check";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  boundKey,
+  type DevicePresentation,
+  type DeviceVerdict,
+  judgeDevice,
+  judgeEnd,
+  shownBy,
+} from "../../../../src/service/session/devices/binding.ts";
+import { thumbprintOf } from "../../../../src/service/session/devices/key.ts";
 import { decide, type PresentedToken, type RotationState } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
-import { encodeBody, nonceWords } from "../../../../src/service/store/redis/encoding/record.ts";
+import { decodeDevice, encodeProofKey, keyKind } from "../../../../src/service/store/redis/encoding/device-record.ts";
+import { encodeBody, flagsOf, nonceWords } from "../../../../src/service/store/redis/encoding/record.ts";
 import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../../../support/redis.ts";
 import { redisOptions } from "../../../support/store/backends.ts";
+import { someKey } from "../../../support/store/device.ts";
 import { newSession, nonce, outcomeOf, REUSE_INTERVAL } from "../../../support/store/sessions.ts";
 
 const R = REUSE_INTERVAL;
 /** The time of all decisions, in ms. */
 const NOW = 4_000_000_000_000;
 const DAY = 86_400_000;
+/** The life of a device cookie, in ms. */
+const LIFE = 3 * R;
+const WITH_DEVICE = 2;
 const NEVER = 2 ** 48 - 1;
 
 let server: RedisServer;
@@ -46,10 +60,14 @@ const state: fc.Arbitrary<RotationState> = fc.record({
 });
 const token: fc.Arbitrary<PresentedToken> = fc.record({ generation, nonce: nonces, issuedAt: time });
 
-/** Builds a record with the layout of lua/lib/partition.lua. */
-function record(state: RotationState, session: ReturnType<typeof newSession>): Buffer {
+/** Builds a record with the layout of lua/lib/partition.lua. @param device the end of the record if the session has a key */
+function record(
+  state: RotationState,
+  session: ReturnType<typeof newSession>,
+  device: Uint8Array = new Uint8Array(),
+): Buffer {
   const head = Buffer.alloc(55);
-  head.writeUInt8(1, 0);
+  head.writeUInt8(flagsOf(session) + (device.length > 0 ? WITH_DEVICE : 0), 0);
   head.writeUInt32BE(state.generation, 1);
   for (const [at, word] of [...nonceWords(state.nonce), ...nonceWords(state.childNonce)].entries()) {
     head.writeUInt32BE(word, 5 + 4 * at);
@@ -58,19 +76,24 @@ function record(state: RotationState, session: ReturnType<typeof newSession>): B
   for (const [at, time] of times.entries()) head.writeUIntBE(time, 21 + 6 * at, 6);
   head.writeUIntBE(session.idleTimeoutMs, 45, 5);
   head.writeUIntBE(session.absoluteLifetimeMs, 50, 5);
-  return Buffer.concat([head, encodeBody(session)]);
+  return Buffer.concat([head, encodeBody(session), device]);
+}
+
+const keyOf = (session: ReturnType<typeof newSession>) =>
+  `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
+
+/** Opens the store at the time of all decisions. */
+function openStore() {
+  const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
+  return createRedisStore(redisOptions(server.url, { scripts, steady: () => 0, commandTimeoutMs: 60_000 }));
 }
 
 test("the script decides as the function does", async () => {
-  const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
-  const store = await createRedisStore(
-    redisOptions(server.url, { scripts, steady: () => 0, commandTimeoutMs: 60_000 }),
-  );
+  const store = await openStore();
   await fc.assert(
     fc.asyncProperty(state, token, async (state, token) => {
       const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: 90 * DAY });
-      const key = `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
-      await redis.set(key, record(state, session));
+      await redis.set(keyOf(session), record(state, session));
       const fresh = nonce();
       const expected = decide(state, token, fresh, storeMs(NOW), R);
       const result = await store.rotate(session.sid, token, fresh);
@@ -96,12 +119,8 @@ test.each([
   ["one ms before its absolute expiry it is served", -1, "recover"],
   ["at its absolute expiry it has expired", 0, "expired"],
 ])("%s", async (_, ms, outcome) => {
-  const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
-  const store = await createRedisStore(
-    redisOptions(server.url, { scripts, steady: () => 0, commandTimeoutMs: 60_000 }),
-  );
+  const store = await openStore();
   const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: DAY - ms });
-  const key = `{${Buffer.from(session.sid, "base64url").toString("hex", 0, 1)}}s${session.sid}`;
   const state = {
     generation: 1,
     nonce: nonce(),
@@ -110,8 +129,122 @@ test.each([
     childMintedAt: storeMs(NOW - DAY),
     childServedAt: storeMs(0),
   };
-  await redis.set(key, record(state, session));
+  await redis.set(keyOf(session), record(state, session));
   const result = await store.rotate(session.sid, { generation: 1, nonce: state.nonce, issuedAt: storeMs(0) }, nonce());
   expect(outcomeOf(result)).toBe(outcome);
   await store.close();
 });
+
+const key = fc.constantFrom(someKey("ES256"), someKey("RS256"));
+
+/** The end of a record with a key, which is registered, bound by its first use, or proven by each request (DPoP). */
+const device = fc.oneof(
+  fc.constant(Buffer.alloc(0)),
+  fc.record({ key, since: time, isBound: fc.boolean() }).map(({ key, since, isBound }) => {
+    const tail = Buffer.alloc(9);
+    tail.writeUIntBE(since, 0, 6);
+    tail.writeUInt16BE(key.bytes.length, 6);
+    tail.writeUInt8(keyKind(key) + (isBound ? 2 : 0), 8);
+    return Buffer.concat([key.bytes, key.thumbprint, tail]);
+  }),
+  fc.record({ key, since: fc.oneof(fc.constant(0), time) }).map(({ key, since }) => {
+    const bytes = encodeProofKey(thumbprintOf({ key }));
+    bytes.writeUIntBE(since, 0, 6);
+    return bytes;
+  }),
+);
+const lifeMs = fc.constantFrom(LIFE, DAY - 1, DAY, DAY + 1);
+const proof = key.map((key) => ({ thumbprint: thumbprintOf({ key }) }));
+const cookie = fc.record({ thumbprint: key.map(({ thumbprint }) => thumbprint), issuedAtMs: time });
+const presentation: fc.Arbitrary<DevicePresentation> = fc.oneof(
+  // What a browser presents.
+  fc.record(
+    { lifeMs, cookie: fc.option(cookie, { nil: undefined }), skipped: fc.boolean(), proof },
+    { requiredKeys: ["lifeMs", "cookie", "skipped"] },
+  ),
+  // What a client presents at the token endpoint.
+  fc
+    .record({ lifeMs, proof, clientId: fc.constantFrom("web", "other") }, { requiredKeys: ["lifeMs"] })
+    .map(({ lifeMs, proof, clientId }) => {
+      const proven = proof && { proof, ...(clientId && { clientId }) };
+      return { lifeMs, cookie: undefined, skipped: false, transport: "token" as const, ...proven };
+    }),
+);
+const scenario = fc.record({
+  state,
+  token,
+  device,
+  presentation,
+  required: fc.constantFrom({}, { deviceRequired: true as const }),
+  transport: fc.constantFrom({}, { transport: "cookie" as const }, { transport: "token" as const }),
+});
+
+test("the script judges devices as the function does", async () => {
+  const store = await openStore();
+  const reached = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(scenario, async ({ state, token, device, presentation, required, transport }) => {
+      const lifetimes = { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: 90 * DAY };
+      const session = newSession("subject", { ...lifetimes, ...required, ...transport });
+      await redis.set(keyOf(session), record(state, session, device));
+      const createdAt = storeMs(NOW - DAY);
+      const before = device.length === 0 ? undefined : decodeDevice(device, createdAt).device;
+      const subject = { ...session, device: before, createdAt };
+      const fresh = nonce();
+
+      const result = await store.rotate(session.sid, token, fresh, presentation);
+
+      const verdict = judgeDevice(subject, token, presentation, storeMs(NOW), R);
+      reached.add(verdict);
+      if (!isServing(verdict)) {
+        expect(outcomeOf(result)).toBe(verdict);
+        return;
+      }
+      const { outcome } = decide(state, token, fresh, storeMs(NOW), R, verdict === "held");
+      expect(outcomeOf(result)).toBe(outcome);
+      if (outcome === "reuse") return;
+      const shown = shownBy(verdict, outcome);
+      expect(result).toMatchObject({ device: shown });
+      const found = await store.find(session.sid);
+      const bound = shown === "first_use" ? boundKey(subject, presentation, storeMs(NOW)) : before;
+      expect(found.ok && found.session.device).toEqual(bound);
+    }),
+    { numRuns: 4_000 },
+  );
+  expect([...reached].sort()).toEqual([...VERDICTS].sort());
+  await store.close();
+});
+
+test("the script that ends a session judges its holder as the function does", async () => {
+  const store = await openStore();
+  const holder = fc.record({ issuedAt: time, proof }, { requiredKeys: ["issuedAt"] });
+  await fc.assert(
+    fc.asyncProperty(state, device, holder, async (state, device, holder) => {
+      const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: 90 * DAY });
+      await redis.set(keyOf(session), record(state, session, device));
+      const createdAt = storeMs(NOW - DAY);
+      const before = device.length === 0 ? undefined : decodeDevice(device, createdAt).device;
+      const verdict = judgeEnd({ device: before, createdAt }, holder, holder.proof);
+      const result = await store.end(session.sid, "logout", undefined, holder);
+      expect(result.ok ? "allowed" : result.reason).toBe(verdict);
+    }),
+    { numRuns: 1_000 },
+  );
+  await store.close();
+});
+
+const SERVING = { unproven: true, proven: true, first_use: true, held: true, first_proof: true } as const;
+const REFUSALS = {
+  proof_missing: true,
+  other_key: true,
+  device_proof_missing: true,
+  device_required: true,
+  wrong_transport: true,
+  wrong_client: true,
+  two_holders: true,
+} satisfies Record<Exclude<DeviceVerdict, keyof typeof SERVING>, true>;
+const VERDICTS = Object.keys({ ...SERVING, ...REFUSALS });
+
+function isServing(verdict: DeviceVerdict): verdict is keyof typeof SERVING {
+  return verdict in SERVING;
+}

@@ -10,7 +10,7 @@
 --   'already'   the session has a marker
 --   'marked'    there was neither a session nor a marker
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, PROOF, PROOF_KEY_BYTES, THUMBPRINT, WITH_DEVICE, subject_of
+-- @include lib/partition.lua: ARGC, subject_of
 -- @include lib/actor.lua: names_of
 -- @include lib/close.lua: close
 -- @include lib/head.lua: expiries
@@ -28,13 +28,11 @@ local record, ended_with = within_lifetimes(partition, sid, now)
 if ended_with == 'subject' then return 'ending' end
 record = not ended_with and record
 if not record and marked(partition, sid, now) then return 'already' end
-if record and issued_at and string.byte(record) % (2 * WITH_DEVICE) >= WITH_DEVICE and string.byte(record, -1) >= PROOF then
-  local since, key = struct.unpack('>I6c32', record, #record + 1 + THUMBPRINT - PROOF_KEY_BYTES)
-  local _, _, created = expiries(record)
-  if since <= created or tonumber(issued_at) >= since then
-    local proof = proof8 and struct.pack('>I4I4I4I4I4I4I4I4', proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)
-    if proof ~= key then return (proof and 'k' or 'n') .. names_of(record) end
-  end
+if record and issued_at then
+  -- @include lib/device.lua: bytes_of, device_of, refusal_of_end
+  local proof = proof8 and bytes_of(proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)
+  local refusal = refusal_of_end(device_of(record), select(3, expiries(record)), tonumber(issued_at), proof)
+  if refusal then return (refusal == 'proof_missing' and 'n' or 'k') .. names_of(record) end
 end
 local subject = record and subject_of(record) or known_subject
 local stored = record or redis.call('GET', partition .. 's' .. sid) -- of a session that has expired

@@ -5,8 +5,9 @@
 -- Returns one string: l (the session has this key now), the time (I6) and the record; or only a letter: k, the session has another key;
 -- o, the token is outdated; m, the session was revoked; u, it is unknown.
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, BOUND, DEVICE_TAIL, PROOF, SINCE, THUMBPRINT, WITH_DEVICE
+-- @include lib/partition.lua: ARGC, DEVICE_TAIL, WITH_DEVICE
 -- @include lib/blocks.lua: device_at
+-- @include lib/device.lua: device_of
 -- @include lib/live.lua: live, marked
 local sid,
   generation, -- of the refresh token
@@ -16,17 +17,16 @@ local sid,
 local partition = KEYS[1]
 local record = live(partition, sid, now)
 if not record then return marked(partition, sid, now) and 'm' or 'u' end
-local version, confirmed = struct.unpack('>BI4', record)
+local flags, confirmed = struct.unpack('>BI4', record)
 if tonumber(generation) < confirmed - 1 then return 'o' end
 
-local from = device_at(record)
-if from <= #record then
-  local since, _, present = struct.unpack(DEVICE_TAIL, record, #record + 1 + SINCE)
-  if present < PROOF and string.sub(record, THUMBPRINT, SINCE - 1) == thumbprint then return 'l' .. struct.pack('>I6', now) .. record end
-  if present >= BOUND or math.abs(now - since) <= 2 * tonumber(reuse_interval) then return 'k' end
+local device = device_of(record)
+if device then
+  if not device.is_proof_key and device.thumbprint == thumbprint then return 'l' .. struct.pack('>I6', now) .. record end
+  if device.is_bound or math.abs(now - device.since) <= 2 * tonumber(reuse_interval) then return 'k' end
 else
-  version = version + WITH_DEVICE
+  flags = flags + WITH_DEVICE
 end
-record = string.char(version) .. string.sub(record, 2, from - 1) .. key .. thumbprint .. struct.pack(DEVICE_TAIL, now, #key, tonumber(kind))
+record = string.char(flags) .. string.sub(record, 2, device_at(record) - 1) .. key .. thumbprint .. struct.pack(DEVICE_TAIL, now, #key, tonumber(kind))
 redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record

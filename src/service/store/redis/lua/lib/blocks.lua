@@ -1,5 +1,6 @@
 -- The parts of a record after its head: the texts, the blocks of blocks.ts and the device key.
 -- @include lib/partition.lua: BODY, DEVICE_TAIL, SINCE, THUMBPRINT, WITH_DEVICE
+-- @include lib/head.lua: length_at
 
 -- Returns the position in a record at which the device key begins. Without a device key, that is the position after the end.
 local function device_at(record)
@@ -9,12 +10,10 @@ local function device_at(record)
 end
 
 -- Returns where a text of a record begins, with its length, and the position after it. Five texts follow the subject; `number` counts them.
--- Each begins with its length, as one byte, or as the byte 255 and two bytes.
 local function text_at(record, number)
   local _, from = struct.unpack('>I2c0', record, BODY)
   while true do
-    local length, after = string.byte(record, from), from + 1
-    if length == 255 then length, after = struct.unpack('>I2', record, after) end
+    local length, after = length_at(record, from)
     if number == 1 then return from, after + length end
     from, number = after + length, number - 1
   end

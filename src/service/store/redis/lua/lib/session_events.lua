@@ -1,7 +1,7 @@
 -- The events of sessions ({a7}v<sid>), and what names the sessions that have some.
 -- @include lib/clock.lua: clock
 -- @include lib/partition.lua: BODY, ID, shift, subject_of
--- @include lib/head.lua: expiries
+-- @include lib/head.lua: expiries, length_at
 
 local LAST_SESSIONS = 64 -- how many sessions of a subject {a7}w<subject> names (MAX_EVENT_SESSIONS of events.ts)
 
@@ -10,8 +10,7 @@ local function creation_of(sid, record, note)
   local subject, at = struct.unpack('>I2c0', record, BODY)
   local texts, length = {}, nil
   for k = 1, 5 do
-    length, at = struct.unpack('B', record, at)
-    if length == 255 then length, at = struct.unpack('>I2', record, at) end
+    length, at = length_at(record, at)
     texts[k], at = string.sub(record, at, at + length - 1), at + length
   end
   table.remove(texts, 2) -- the audiences

@@ -1,6 +1,7 @@
 -- The signals of sessions ({a7}z).
--- @include lib/partition.lua: BODY, LOG_SLACK, shift
+-- @include lib/partition.lua: LOG_SLACK, shift, subject_of
 -- @include lib/actor.lua: actor_of
+-- @include lib/head.lua: client_of
 
 -- Appends signals of sessions to the signal log, such as that they ended. `signal_state` is the value of the key {a7}g: for how long
 -- signals are kept, and how many were ever appended. Each of `ends` is { sid, reason, record or false, subject }; the subject is used if
@@ -18,9 +19,7 @@ local function append_signals(partition, signal_state, ends, now)
         flag = '0' -- an older instance reads the same time
         redis.call('SET', partition .. 'A' .. sid, actor, 'PXAT', now + keep + shift)
       end
-      local length, at
-      subject, length, at = struct.unpack('>I2c0B', record, BODY)
-      client = length == 255 and struct.unpack('>I2c0', record, at) or string.sub(record, at, at + length - 1)
+      subject, client = subject_of(record), client_of(record)
     end
     count = count + 1
     local number = string.format('%.0f', count)
