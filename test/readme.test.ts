@@ -1,4 +1,5 @@
 /** The tables, links, paths and commands of the documentation match the code. Tables are checked in both directions. */
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { getOption } from "@bufbuild/protobuf";
@@ -213,6 +214,24 @@ test("every file that the way through the sources names exists", () => {
   expect([first.length > 15, others.length > 15]).toEqual([true, true]);
   const exists = (path: string) => existsSync(join(ROOT, /^(?:gen|test)\//.test(path) ? "" : "src", path));
   expect([...first, ...others].filter((path) => !exists(path))).toEqual([]);
+});
+
+test.each(["src/README.md", "CONTRIBUTING.md"])("every file and name of the code that %s has exists", (page) => {
+  const git = (...args: string[]) => execFileSync("git", args, { cwd: ROOT, encoding: "utf8", maxBuffer: 2 ** 26 });
+  const quoted = [
+    ...read(page)
+      .replaceAll(/^```.*?^```/gms, "")
+      .matchAll(/`([\w./-]+)`/g),
+  ].map(([, name = ""]) => name);
+  const paths = quoted.filter((name) => /^[\w/-]*[\w-](?:\.test)?\.(?:ts|lua|md|json|proto)$/.test(name));
+  const names = quoted.filter((name) => /^[A-Za-z]\w+$/.test(name));
+  expect([paths.length > 5, names.length > 0]).toEqual([true, true]);
+
+  const files = git("ls-files", "-co", "--exclude-standard").split("\n");
+  expect(paths.filter((path) => !files.some((file) => `/${file}`.endsWith(`/${path}`)))).toEqual([]);
+  const patterns = names.flatMap((name) => ["-e", name]);
+  const found = new Set(git("grep", "-ohwF", ...patterns, "--", "src", "proto", "test", ":!*.md").split("\n"));
+  expect(names.filter((name) => !found.has(name))).toEqual([]);
 });
 
 test("every test that is named exists", () => {

@@ -4,7 +4,7 @@ import { Command, Option } from "commander";
 import { errorCode } from "../../platform/files/error-code.ts";
 import { SCOPES } from "../session/admin/access.ts";
 import { AdminTokensFault, parseAdminEntries } from "../tokens/admin-entries.ts";
-import { type Context, EXIT_CODES, refusing, usageError } from "./context.ts";
+import { type Context, EXIT_CODES, usageError, withRefusals } from "./context.ts";
 import { readText } from "./input.ts";
 
 const HELP = `The token itself is printed once, or written to --token-file, and stored nowhere else; the entry holds its hash.
@@ -57,7 +57,7 @@ type MakeCredential = { readonly kind: "random" | "stdin" } | { readonly kind: "
 
 function makeEntry(context: Context, make: MakeCredential, options: AdminTokenOptions): Promise<void> {
   const { name, scope, file, tokenFile } = options;
-  return refusing([AdminTokensFault], async () => {
+  return withRefusals([AdminTokensFault], async () => {
     const { token, ...credential } = await makeCredential(make);
     const entry = { name, ...credential, scopes: scope };
     checkEntry(entry);
@@ -79,9 +79,9 @@ function checkEntry(entry: object): void {
   }
 }
 
-type Credential = { readonly token?: string } & ({ readonly hash: string } | { readonly certificate: string });
+type NewCredential = { readonly token?: string } & ({ readonly hash: string } | { readonly certificate: string });
 
-async function makeCredential(make: MakeCredential): Promise<Credential> {
+async function makeCredential(make: MakeCredential): Promise<NewCredential> {
   const { createHash, randomBytes } = await import("node:crypto");
   const hashOf = (token: string) => createHash("sha256").update(token).digest("hex");
   switch (make.kind) {

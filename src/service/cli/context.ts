@@ -49,7 +49,7 @@ export const usageError = (message: string) => new CommandError(`error: ${messag
 type ErrorClass = abstract new (...given: never[]) => Error;
 
 /** Runs a command. Errors of the classes in `refusals` end it with exit code 1 and their message; any other error is a bug. */
-export async function refusing<T>(refusals: readonly ErrorClass[], run: () => Promise<T>): Promise<T> {
+export async function withRefusals<T>(refusals: readonly ErrorClass[], run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {

@@ -132,11 +132,11 @@ async function browsersOf(options: ForwardAuthOptions, origins: readonly string[
   };
   const { createServerSessions } = await import("../../server/sessions.ts");
   const { createBrowserCheck } = await import("../forward-auth/browsers.ts");
-  const { createSignIn } = await import("../forward-auth/sign-in.ts");
+  const { createSignInRedirect } = await import("../forward-auth/sign-in.ts");
   return (verifier: TokenVerifier) =>
     createBrowserCheck({
       sessions: createServerSessions({ service, verifier, ...given }),
-      signIn: page === undefined ? undefined : createSignIn(page, origins),
+      signIn: page === undefined ? undefined : createSignInRedirect(page, origins),
     });
 }
 

@@ -37,7 +37,7 @@ import type { SessionsOfBrowsers, SignedIn } from "../sign-in/sessions.ts";
 import type { User } from "../sign-in/user.ts";
 import type { KeyRing } from "../tokens/key-ring.ts";
 import { createSecretSeal } from "../tokens/sealed-secret.ts";
-import { refusing } from "./secrets.ts";
+import { orStartError } from "./secrets.ts";
 
 type SignInModule = typeof import("../sign-in/sign-in.ts");
 
@@ -51,7 +51,7 @@ export async function loadProviderSignIn(config: Config): Promise<LoadedProvider
     path === undefined
       ? withoutFile(provider === undefined ? [] : [provider])
       : await loadProviders(path, [...RESERVED_CLAIMS, ...AUTHENTICATION_CLAIMS]).catch(
-          refusing("SIGN_IN_PROVIDERS_FILE"),
+          orStartError("SIGN_IN_PROVIDERS_FILE"),
         );
   return { ...(await import("../sign-in/sign-in.ts")), providers };
 }
@@ -63,7 +63,7 @@ export type LoadedOperators = OperatorsModule & { readonly provider: ConsoleProv
 /** Loads the modules by which operators sign in to the console, and their provider; undefined if none is configured. @throws StartError */
 export async function loadOperators({ consoleProviderFile: path }: Config): Promise<LoadedOperators | undefined> {
   if (path === undefined) return undefined;
-  const provider = await loadConsoleProvider(path).catch(refusing("CONSOLE_PROVIDER_FILE"));
+  const provider = await loadConsoleProvider(path).catch(orStartError("CONSOLE_PROVIDER_FILE"));
   return { ...(await import("../sign-in/operators.ts")), provider };
 }
 

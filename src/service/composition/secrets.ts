@@ -34,13 +34,13 @@ export function openKeyRing({ redis, keysFile, signingAlgorithm: alg, dataDir }:
   };
   const opening =
     redis !== undefined ? loadKeyRing(keysFile) : loadOrCreateKeyRing(keysFile, { alg, now: Date.now(), hasSessions });
-  return opening.catch(refusing("KEYS_FILE", KeyRingFault));
+  return opening.catch(orStartError("KEYS_FILE", KeyRingFault));
 }
 
 /** Reads the RSA keys of security event tokens; undefined if the key ring signs them. @throws StartError */
 export async function openEventKeys(config: Config): Promise<EventKeyFile | undefined> {
   const path = config.signals ? config.signalsRsaKeyFile : undefined;
-  return path === undefined ? undefined : loadEventKeys(path).catch(refusing("SIGNALS_RSA_KEY_FILE"));
+  return path === undefined ? undefined : loadEventKeys(path).catch(orStartError("SIGNALS_RSA_KEY_FILE"));
 }
 
 /** @throws StartError */
@@ -57,16 +57,18 @@ export async function openAdminAccess(config: Config): Promise<FollowedAdminAcce
 /** Reads the policies of sessions. @throws StartError */
 export async function openSessionPolicies(config: Config): Promise<SessionPoliciesFile> {
   const path = config.sessionPoliciesFile;
-  return path === undefined ? NO_POLICIES : loadSessionPolicies(path, config).catch(refusing("SESSION_POLICIES_FILE"));
+  return path === undefined
+    ? NO_POLICIES
+    : loadSessionPolicies(path, config).catch(orStartError("SESSION_POLICIES_FILE"));
 }
 
 async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {
-  const token = await ownAdminToken(dataDir).catch(refusing("DATA_DIR", AdminTokenFault));
+  const token = await ownAdminToken(dataDir).catch(orStartError("DATA_DIR", AdminTokenFault));
   return { name: `DATA_DIR/${ADMIN_TOKEN_FILE}`, token };
 }
 
 /** Makes a StartError that names the environment variable. @param Complete errors of this class name the file, and need no variable */
-export const refusing =
+export const orStartError =
   (variable: string, Complete?: abstract new (...given: never[]) => Error) =>
   (error: unknown): never => {
     throw startError(error, Complete && error instanceof Complete ? undefined : variable);

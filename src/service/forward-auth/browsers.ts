@@ -2,18 +2,18 @@
 import { refusalOf } from "../../server/refusals.ts";
 import { READ_WITHOUT_DEVICES } from "../../server/request-headers.ts";
 import type { ServerSessions } from "../../server/sessions.ts";
-import { type Check, type Decision, type HeaderOf, identityOf, type Refusal } from "./check.ts";
-import type { SignIn } from "./sign-in.ts";
+import { type AuthCheck, type AuthDecision, type HeaderOf, identityOf, type Refusal } from "./check.ts";
+import type { SignInRedirect } from "./sign-in.ts";
 
 type Deps = {
   /** The server kit: one refresh for all requests with the same token. */
   readonly sessions: Pick<ServerSessions, "authenticate">;
   /** Leads to the sign-in; undefined if requests without a session get 401 alone. */
-  readonly signIn?: SignIn | undefined;
+  readonly signIn?: SignInRedirect | undefined;
 };
 
-export function createBrowserCheck({ sessions, signIn }: Deps): Check {
-  return async (headerOf, target): Promise<Decision> => {
+export function createBrowserCheck({ sessions, signIn }: Deps): AuthCheck {
+  return async (headerOf, target): Promise<AuthDecision> => {
     const { method = "GET", path = "/" } = target;
     const request = { method, url: path, headers: headersOf(headerOf) };
     const { user, setCookies: cookies } = await sessions.authenticate(request, target.gateway);

@@ -23,7 +23,7 @@ export type Refusal = Omit<Rejection, "reason" | "status"> & {
   /** The reason, for the log. `ended`: the browser's cookies are of no live session. */
   readonly reason: Rejection["reason"] | "ended" | "cross_site" | "sign_in_loop";
 };
-export type Decision = ({ readonly ok: true; readonly identity: Identity } | Refusal) & {
+export type AuthDecision = ({ readonly ok: true; readonly identity: Identity } | Refusal) & {
   /** The `Set-Cookie` values for the browser. */
   readonly cookies?: readonly string[];
 };
@@ -39,7 +39,7 @@ export type Target = {
   readonly gateway?: string | undefined;
 };
 /** Decides about a request. It never rejects. */
-export type Check = (headerOf: HeaderOf, target: Target) => Promise<Decision>;
+export type AuthCheck = (headerOf: HeaderOf, target: Target) => Promise<AuthDecision>;
 
 export type CheckOptions = {
   /** The name of the cookie that contains the access token if a request has no `Authorization` header. */
@@ -47,10 +47,10 @@ export type CheckOptions = {
   /** The origins at which clients reach the gateway. Without them, tokens that are bound to a key (DPoP) are refused. */
   readonly origins?: readonly string[] | undefined;
   /** Decides about requests without `Authorization`, in place of the cookie alone (browsers.ts). */
-  readonly browsers?: Check | undefined;
+  readonly browsers?: AuthCheck | undefined;
 };
 
-export function createCheck(verifier: Decider, { cookie, origins = [], browsers }: CheckOptions): Check {
+export function createCheck(verifier: Decider, { cookie, origins = [], browsers }: CheckOptions): AuthCheck {
   return async (headerOf, target) => {
     const authorization = headerOf("authorization");
     if (authorization === undefined) {
@@ -64,7 +64,7 @@ export function createCheck(verifier: Decider, { cookie, origins = [], browsers 
   };
 }
 
-const decisionOf = (judged: Authorization): Decision =>
+const decisionOf = (judged: Authorization): AuthDecision =>
   judged.ok ? { ok: true, identity: identityOf(judged.claims) } : judged;
 
 const FOREIGN: Refusal = {

@@ -8,13 +8,13 @@ import {
   type HeaderValueOption,
   HeaderValueOptionSchema,
 } from "../../../gen/envoy/service/auth/v3/external_auth_pb.ts";
-import type { Check, Decision, HeaderOf } from "./check.ts";
+import type { AuthCheck, AuthDecision, HeaderOf } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 /** The used values of `google.rpc.Code`. */
 const [OK, UNAVAILABLE, UNAUTHENTICATED] = [0, 14, 16];
 
-export function createExtAuthz(check: Check, outcomes: Outcomes): ServiceImpl<typeof Authorization> {
+export function createExtAuthz(check: AuthCheck, outcomes: Outcomes): ServiceImpl<typeof Authorization> {
   return {
     async check({ attributes }) {
       const http = attributes?.request?.http;
@@ -51,7 +51,7 @@ function headersOf(request: AttributeContext_HttpRequest | undefined): HeaderOf 
 }
 
 /** Returns the cookies for the browser. No cache may keep a response that sets one, even if the application allows it. */
-function setCookies({ cookies = [] }: Decision): HeaderValueOption[] {
+function setCookies({ cookies = [] }: AuthDecision): HeaderValueOption[] {
   const lines = cookies.map((value) => ({ key: "set-cookie", value }));
   if (lines.length > 0) lines.push({ key: "cache-control", value: "no-store" });
   return lines.map((header) => create(HeaderValueOptionSchema, { header, append: true }));

@@ -6,7 +6,7 @@
  */
 import { type Handler, type Request, respond } from "../../platform/listener/listener.ts";
 import { isSafe } from "../../server/same-origin.ts";
-import type { Check, Decision } from "./check.ts";
+import type { AuthCheck, AuthDecision } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
 
 const NO_STORE = { "cache-control": "no-store" };
@@ -14,7 +14,7 @@ const NO_STORE = { "cache-control": "no-store" };
 export const isCheck = (url: string | undefined): boolean =>
   url !== undefined && /^\/(?:check|auth-request)(?:[/?]|$)/.test(url);
 
-export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (error: unknown) => void): Handler {
+export function createHttpEndpoint(check: AuthCheck, outcomes: Outcomes, onBug: (error: unknown) => void): Handler {
   return (request, response) => {
     const headerOf = (name: string) => {
       if (name === "authorization") return authorizationOf(request);
@@ -48,7 +48,10 @@ export function createHttpEndpoint(check: Check, outcomes: Outcomes, onBug: (err
  * Returns the cookies for the browser as `Set-Cookie`. Most gateways can copy only headers with one value, so each cookie has also a header
  * of its own, where the gateway does not pass the response on: a script could read that one.
  */
-function cookieHeaders({ ok, cookies = [] }: Decision, isNginx: boolean): Readonly<Record<string, string | string[]>> {
+function cookieHeaders(
+  { ok, cookies = [] }: AuthDecision,
+  isNginx: boolean,
+): Readonly<Record<string, string | string[]>> {
   if (cookies.length === 0) return {};
   const numbered = ok || isNginx ? cookies.map((cookie, at) => [`x-auth-set-cookie-${at + 1}`, cookie]) : [];
   // No cache may keep a response that sets a cookie, even if the application allows it.

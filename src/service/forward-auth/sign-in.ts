@@ -5,7 +5,7 @@ import { destinationOf } from "../sign-in/return-to.ts";
 import { type HeaderOf, originAt, type Refusal, type Target } from "./check.ts";
 
 /** @returns undefined for a request that is not for a page, which gets 401 */
-export type SignIn = (
+export type SignInRedirect = (
   headerOf: HeaderOf,
   target: Target,
 ) => (Refusal & { readonly cookies: readonly string[] }) | undefined;
@@ -26,7 +26,7 @@ const LOOP =
  * @param url the page of the sign-in, such as `https://app.example.com/v1/auth/login`
  * @param origins where clients reach the gateway
  */
-export function createSignIn(url: string, origins: readonly string[]): SignIn {
+export function createSignInRedirect(url: string, origins: readonly string[]): SignInRedirect {
   const page = new URL(url);
   const known = [page.origin, ...origins];
   const secure = page.protocol === "https:" ? "; Secure" : "";

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
-import type { Application, Question, Reply } from "../session/migration/application.ts";
+import type { Application, ApplicationReply, Question } from "../session/migration/application.ts";
 import { secondsOf, type WallClock } from "../session/time.ts";
 
 type Options = {
@@ -47,13 +47,13 @@ export function createApplication({ url, issuer, sign, id, clock, deadlineMs = D
     };
   }
 
-  async function ask({ cookieName, cookies, client }: Question): Promise<Reply> {
+  async function ask({ cookieName, cookies, client }: Question): Promise<ApplicationReply> {
     const { userAgent, ipAddress } = client;
     const body = JSON.stringify({ cookie: cookieName, client: { userAgent, ipAddress } });
     const deadline = AbortSignal.timeout(deadlineMs);
     try {
       const options = { method: "POST", headers: headersOf(cookies, body), agent, maxHeaderSize: MAX_HEADER_BYTES };
-      return await new Promise<Reply>((resolve, reject) => {
+      return await new Promise<ApplicationReply>((resolve, reject) => {
         const request = open(url, { ...options, signal: deadline }, (response) => read(response).then(resolve, reject));
         request.on("error", reject).on("upgrade", (_, socket) => socket.destroy());
         request.end(body);
@@ -67,10 +67,10 @@ export function createApplication({ url, issuer, sign, id, clock, deadlineMs = D
   return { ask };
 }
 
-const failed = (fault: string): Reply => ({ ok: false, reason: "failed", fault });
+const failed = (fault: string): ApplicationReply => ({ ok: false, reason: "failed", fault });
 
 /** Reads a response, but the body of a 200 alone. Any other status but 204 may come from a proxy, and says nothing about the session. */
-async function read(response: IncomingMessage): Promise<Reply> {
+async function read(response: IncomingMessage): Promise<ApplicationReply> {
   const { statusCode } = response;
   if (statusCode !== 200) {
     response.destroy();

@@ -9,7 +9,7 @@ import type { StoreMs, WallMs } from "./time.ts";
 export type SessionId = string & { readonly __brand: "SessionId" };
 
 /** Names a part of the store: the part of one session, or of all sessions of a subject. The parts may have different clocks. */
-export type Place = { readonly sid: SessionId } | { readonly subject: string };
+export type StorePart = { readonly sid: SessionId } | { readonly subject: string };
 
 /** The kind of client that has a session. Its application says so at the login. */
 export type ClientKind = "browser" | "mobile" | "desktop" | "cli" | "agent" | "tv";

@@ -15,9 +15,9 @@ import type {
   LastSeen,
   LogEntry,
   NewSession,
-  Place,
   ProviderNote,
   SessionId,
+  StorePart,
   UpstreamLogin,
 } from "./model.ts";
 import type { PresentedToken } from "./rotation/rotation.ts";
@@ -194,7 +194,7 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
    * Returns by how many ms the wall clock is ahead of the time of a part of the store, or of the store as a whole if no place is given.
    * The value changes when the wall clock is set. The call does no I/O.
    */
-  shiftMs(place?: Place): number;
+  shiftMs(place?: StorePart): number;
 
   /** Resolves if the store responds. @throws StoreUnavailable */
   ping(): Promise<void>;

@@ -96,13 +96,13 @@ const PROBLEMS = {
 
 type Problem = keyof typeof PROBLEMS;
 
-export type Reply = SignInPage | { readonly location: string; readonly cookies: readonly string[] };
+export type SignInReply = SignInPage | { readonly location: string; readonly cookies: readonly string[] };
 
-export function withCookies(reply: Reply, cookies: readonly string[]): Reply {
+export function withCookies(reply: SignInReply, cookies: readonly string[]): SignInReply {
   return "location" in reply ? { ...reply, cookies: [...cookies, ...reply.cookies] } : { ...reply, cookies };
 }
 
-export function send(response: Response, reply: Reply): void {
+export function send(response: Response, reply: SignInReply): void {
   const always = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
   if ("location" in reply) {
     const { location, cookies } = reply;

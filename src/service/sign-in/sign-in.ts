@@ -5,7 +5,7 @@
 import { type Request, type Response, type Route, respond } from "../../platform/listener/exchange.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import { BACKCHANNEL_LOGOUT, createBackchannelLogout } from "./backchannel-logout.ts";
-import { createPages, type Reply, send, withCookies } from "./pages.ts";
+import { createPages, type SignInReply, send, withCookies } from "./pages.ts";
 import { LOGIN, loginUrl, wishesOf } from "./parameters.ts";
 import { createPendingLogins, type PendingLogin } from "./pending-logins.ts";
 import { createProvider, type ProviderFailure } from "./provider.ts";
@@ -98,7 +98,7 @@ function createProviders(): Context["providerOf"] {
 const callbackOf = ({ origin, providers }: Context, { name }: ProviderSettings) =>
   origin + (providers().length > 1 ? `${CALLBACK}/${name}` : CALLBACK);
 
-async function serve(context: Context, request: Request): Promise<Reply> {
+async function serve(context: Context, request: Request): Promise<SignInReply> {
   const { pages } = context;
   const url = URL.parse(request.url ?? "", context.origin);
   // A browser that loads a page before the user asks for it may neither sign the user in nor out.
@@ -115,7 +115,7 @@ function destination({ origin, isAllowed }: Context, query: URLSearchParams): st
   return others.length > 0 ? undefined : destinationOf(text, origin, isAllowed);
 }
 
-async function login(context: Context, request: Request, query: URLSearchParams): Promise<Reply> {
+async function login(context: Context, request: Request, query: URLSearchParams): Promise<SignInReply> {
   const { pages, pending } = context;
   context.noteUnauthenticated(request);
   const target = destination(context, query);
@@ -146,7 +146,12 @@ async function login(context: Context, request: Request, query: URLSearchParams)
   return { location: begun.url.href, cookies };
 }
 
-async function callback(context: Context, request: Request, name: string | undefined, search: string): Promise<Reply> {
+async function callback(
+  context: Context,
+  request: Request,
+  name: string | undefined,
+  search: string,
+): Promise<SignInReply> {
   const { pages, pending } = context;
   const [state = "", ...others] = new URLSearchParams(search).getAll("state");
   const found = others.length > 0 ? undefined : pending.find(request.headers.cookie ?? "", state);
@@ -164,7 +169,7 @@ async function complete(
   found: PendingLogin,
   name: string | undefined,
   search: string,
-): Promise<Reply> {
+): Promise<SignInReply> {
   const { pages } = context;
   const providers = context.providers();
   const settings = providers.find((one) => one.name === found.provider);
@@ -190,7 +195,7 @@ async function signedIn(
   request: Request,
   found: PendingLogin,
   user: User,
-): Promise<Reply> {
+): Promise<SignInReply> {
   const { destination: location, acrValues, elevates } = found;
   // The resource server that wants a stronger sign-in would send the browser back at once, without end.
   if (acrValues !== undefined && !acrValues.includes(user.contextClass)) return pages.problem("too_weak");
@@ -200,7 +205,7 @@ async function signedIn(
   return pages.problem(created.problem, created.problem === "refused" ? undefined : againUrl(found));
 }
 
-async function signOut(context: Context, request: Request, query: URLSearchParams): Promise<Reply> {
+async function signOut(context: Context, request: Request, query: URLSearchParams): Promise<SignInReply> {
   const target = destination(context, query);
   if (target === undefined) return context.pages.problem("bad_request");
   if (context.isForeign(request)) return context.pages.problem("foreign", "/");
@@ -213,7 +218,7 @@ async function signOut(context: Context, request: Request, query: URLSearchParam
   return { location: url?.href ?? target, cookies };
 }
 
-function failed(context: Context, settings: ProviderSettings, failure: ProviderFailure, again: string): Reply {
+function failed(context: Context, settings: ProviderSettings, failure: ProviderFailure, again: string): SignInReply {
   report(context, settings, failure.code);
   return context.pages.problem(failure.reason, again);
 }

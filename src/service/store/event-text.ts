@@ -107,7 +107,7 @@ export const REUSE_NOTES = { reuse: "{}", two_holders: '{"h":1}' } as const;
 export const EXPIRED_NOTE = "{}";
 
 /**
- * If a logout of many sessions takes longer than this, in ms, the instance that runs it does not record the events of the ended sessions,
+ * If a bulk logout takes longer than this, in ms, the instance that runs it does not record the events of the ended sessions,
  * because other instances may already be recording them.
  */
 export const RECORDED_WITHIN_MS = 5_000;

@@ -1,5 +1,5 @@
 /**
- * Returns a function that continues logouts of many sessions that made no progress since its last call: the process that began them may
+ * Returns a function that continues bulk logouts that made no progress since its last call: the process that began them may
  * have died. The function takes the progress of each logout under way, by the name that `finish` takes.
  */
 export function createResumption(

@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { CheckRequestSchema, type HeaderValueOption } from "../../../gen/envoy/service/auth/v3/external_auth_pb.ts";
-import type { Decision } from "../../../src/service/forward-auth/check.ts";
+import type { AuthDecision } from "../../../src/service/forward-auth/check.ts";
 import { createExtAuthz } from "../../../src/service/forward-auth/ext-authz.ts";
 import { Outcomes } from "../../../src/service/forward-auth/outcomes.ts";
 
@@ -16,7 +16,7 @@ const SET = [
 const linesOf = (options: readonly HeaderValueOption[] = []) =>
   options.map(({ header, append }) => [header?.key, header?.value, append]);
 
-async function responseTo(decision: Decision) {
+async function responseTo(decision: AuthDecision) {
   const { check } = createExtAuthz(async () => decision, new Outcomes());
   const response = await check(create(CheckRequestSchema), {} as HandlerContext);
   return response.httpResponse as {

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createAudit } from "../../../src/service/observability/audit.ts";
 import { createMetrics } from "../../../src/service/observability/metrics.ts";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../../src/service/session/audit.ts";
-import type { Place, Session, SessionId } from "../../../src/service/session/model.ts";
+import type { Session, SessionId, StorePart } from "../../../src/service/session/model.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 
 const sid = "A".repeat(23) as SessionId;
@@ -111,7 +111,7 @@ test("an audit that fails does not fail the operation that it records", () => {
 
 test("lines have the times of the wall clock", () => {
   const lines: string[] = [];
-  const shiftMs = (place?: Place) => (place === undefined ? 1_000 : 2_000);
+  const shiftMs = (place?: StorePart) => (place === undefined ? 1_000 : 2_000);
   const audit = createAudit(pino({}, { write: (text) => void lines.push(text) }), createMetrics(), ADVICE, shiftMs);
   const happenedAt = storeMs(5);
   audit({ event: "all_sessions_ended", revokedUntil: storeMs(4), happenedAt }, UNKNOWN_REQUESTER);

@@ -7,7 +7,7 @@ import { expect } from "vitest";
 import { loginsOf, type Session } from "../../../src/service/session/model.ts";
 import { decodeSession } from "../../../src/service/store/redis/encoding/record.ts";
 import { sessionId } from "../../../src/service/store/redis/encoding/replies.ts";
-import { nameOf } from "../../../src/service/store/redis/upstream.ts";
+import { loginNameOf } from "../../../src/service/store/redis/upstream.ts";
 
 const SID = 23;
 const ENTRY = 6 + SID;
@@ -86,7 +86,7 @@ function faultsOf(keys: readonly Key[], now: number, shiftMs: number): string[] 
   }
   for (const { sid, upstream, absoluteExpiresAt } of sessions.values()) {
     if (upstream === undefined || now >= absoluteExpiresAt) continue;
-    for (const name of loginsOf(upstream).map(nameOf)) {
+    for (const name of loginsOf(upstream).map(loginNameOf)) {
       if (!index.get(`U${name}`)?.has(sid)) faults.push(`U${name} does not name ${sid}`);
     }
   }

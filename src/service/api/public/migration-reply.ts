@@ -7,7 +7,7 @@ import {
   Transport,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { invalidFields, invalidRequest, ServiceError } from "../../session/errors.ts";
-import type { Reply } from "../../session/migration/application.ts";
+import type { ApplicationReply } from "../../session/migration/application.ts";
 import type { OldSession } from "../../session/migration/migrate.ts";
 import type { ClientData } from "../../session/model.ts";
 import { type AccessCookieDeps, requireAccessCookie } from "../admin/access-cookie.ts";
@@ -21,7 +21,7 @@ import { prepareRules } from "../rules/violations.ts";
 export type ReplyDeps = WantedDeps & AccessCookieDeps & Pick<SessionAdminServiceDeps, "limitPolicies">;
 
 type Read = Pick<OldSession, "wanted" | "limit"> & { readonly ok: true; readonly id: string | undefined };
-type Failed = Extract<Reply, { readonly reason: "failed" }>;
+type Failed = Extract<ApplicationReply, { readonly reason: "failed" }>;
 
 const MAX_USER_AGENT = 512;
 const MAX_ID = 1_024;

@@ -9,7 +9,7 @@ import type { CookieSettings } from "../../config/cookie.ts";
 import type { FailureDeps } from "../../session/attempts.ts";
 import { type DeviceTools, registrationOffer } from "../../session/devices/presented.ts";
 import type { Limited, Refused } from "../../session/errors.ts";
-import type { Application, Reply } from "../../session/migration/application.ts";
+import type { Application, ApplicationReply } from "../../session/migration/application.ts";
 import { type MigrateDeps, type Migrated, migrate, type NotMigrated } from "../../session/migration/migrate.ts";
 import { createSingleFlight } from "../../session/migration/single-flight.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
@@ -42,7 +42,7 @@ const MAX_REFUSED = 10_000;
 /** How many old sessions are asked for at the same time. */
 const MAX_ASKED = 256;
 
-type Failed = Extract<Reply, { readonly reason: string }>;
+type Failed = Extract<ApplicationReply, { readonly reason: string }>;
 type Result = Migrated | NotMigrated | Failed | Limited;
 type Credential = { readonly ok: true; readonly old: OldCookies };
 

@@ -10,7 +10,7 @@ import { valueOfFiles } from "../../../platform/files/file-value.ts";
 import { baseUrl, readCommandLine } from "../../config/command-line.ts";
 import type { Environment } from "../../config/reader.ts";
 import { CommandError, usageError } from "../context.ts";
-import { type Credential, readCredential } from "./credential.ts";
+import { type AdminCredential, readCredential } from "./credential.ts";
 import { callFailure } from "./failure.ts";
 import { createKeySetFetch } from "./key-set-fetch.ts";
 import type { ConnectionOptions } from "./options.ts";
@@ -44,7 +44,10 @@ function connectionOf(env: Environment, options: ConnectionOptions) {
 }
 
 /** Returns a function that reads a credential. While its file is missing, empty or half written, the one before stays in use. */
-function keepUsable(first: Credential | undefined, read: () => Credential | undefined): () => Credential | undefined {
+function keepUsable(
+  first: AdminCredential | undefined,
+  read: () => AdminCredential | undefined,
+): () => AdminCredential | undefined {
   let known = first;
   return () => {
     try {

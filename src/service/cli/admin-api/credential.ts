@@ -11,7 +11,7 @@ import { inputName, readText } from "../input.ts";
 import type { ConnectionOptions } from "./options.ts";
 
 /** A token, the name of its source for error messages, and advice for the user if the token is refused. */
-export type Credential = { readonly token: string; readonly from: string; readonly remedy?: string };
+export type AdminCredential = { readonly token: string; readonly from: string; readonly remedy?: string };
 
 const OTHER_TOKENS =
   "a service with ADMIN_TOKENS or ADMIN_TOKENS_FILE takes only those: set ADMIN_TOKEN or give --token-file";
@@ -24,7 +24,7 @@ export function readCredential(
   url: string,
   options: ConnectionOptions,
   config: CommandLineConfig,
-): Credential | undefined {
+): AdminCredential | undefined {
   if (options.tokenFile !== undefined) return fromFile(options.tokenFile);
   if (config.adminToken !== undefined) return { token: config.adminToken, from: "ADMIN_TOKEN" };
   if (options.cert !== undefined) return undefined;
@@ -40,14 +40,14 @@ export function readCredential(
   );
 }
 
-function fromFile(path: string): Credential {
+function fromFile(path: string): AdminCredential {
   const from = inputName(path);
   const token = adminToken(readText(path, "--token-file: ").trim());
   if (!token.ok) throw new CommandError(`--token-file: ${from} ${token.reason}`);
   return { token: token.value, from };
 }
 
-function localCredential({ local }: CommandLineConfig): Credential | undefined {
+function localCredential({ local }: CommandLineConfig): AdminCredential | undefined {
   const [configured] = local.adminTokens ?? [];
   if (configured !== undefined) return { token: configured, from: "ADMIN_TOKENS" };
   const path = join(local.dataDir, ADMIN_TOKEN_FILE);

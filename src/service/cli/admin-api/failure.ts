@@ -4,7 +4,7 @@ import { SessionLimitExceededSchema } from "../../../../gen/auth/admin/v1/sessio
 import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
 import { errorCode } from "../../../platform/files/error-code.ts";
 import { CommandError, EXIT, type ExitCode } from "../context.ts";
-import type { Credential } from "./credential.ts";
+import type { AdminCredential } from "./credential.ts";
 
 /**
  * - `passing`: the same call may succeed later.
@@ -27,7 +27,7 @@ export class CallFailure extends CommandError {
   }
 }
 
-export function callFailure(error: unknown, url: string, credential: Credential | undefined): CommandError {
+export function callFailure(error: unknown, url: string, credential: AdminCredential | undefined): CommandError {
   if (error instanceof CommandError) return error;
   const failed = ConnectError.from(error);
   const [message, exitCode, kind] = meaningOf(failed, url, credential ?? { from: "the client certificate" });
@@ -37,7 +37,7 @@ export function callFailure(error: unknown, url: string, credential: Credential 
 
 type Meaning = readonly [message: string, exitCode: ExitCode, kind: FailureKind];
 
-function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<Credential, "token">): Meaning {
+function meaningOf(error: ConnectError, url: string, { from, remedy }: Omit<AdminCredential, "token">): Meaning {
   switch (error.code) {
     case Code.Unauthenticated:
       return [

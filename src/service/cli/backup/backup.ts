@@ -22,7 +22,7 @@ import { copyDatabase } from "../../store/embedded/copy.ts";
 import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import { CommandError, type Context, refusing } from "../context.ts";
+import { CommandError, type Context, withRefusals } from "../context.ts";
 import { createProgress } from "../output/progress.ts";
 
 export async function backUp(context: Context, directory: string, options: { readonly json?: boolean }): Promise<void> {
@@ -49,7 +49,7 @@ async function copyAll(files: Files, to: Files): Promise<void> {
   await copyStore(files.store, to.store);
   markComplete(to.store);
   // The key ring is copied after the store, so that it contains every key that a token in the copy may need.
-  await refusing([KeyRingFault], () => readRing(files.keys));
+  await withRefusals([KeyRingFault], () => readRing(files.keys));
   copyWhole(files.keys, to.keys);
   markComplete(to.keys);
   if (!hasToken) return;

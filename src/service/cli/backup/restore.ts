@@ -11,7 +11,7 @@ import { restoringPath } from "../../store/embedded/schema.ts";
 import { createEmbeddedStore } from "../../store/embedded/store.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import { CommandError, type Context, refusing } from "../context.ts";
+import { CommandError, type Context, withRefusals } from "../context.ts";
 import { copyStore, copyWhole, embeddedFiles, type Files, filesOf, incompleteParts, sync } from "./backup.ts";
 
 type Options = { readonly sessions: "end" | "keep"; readonly force?: boolean; readonly json?: boolean };
@@ -73,7 +73,7 @@ async function checkBackup(from: Files): Promise<void> {
     throw damage(`${from.store} cannot be read (${errorMessage(error)})`);
   }
   if (!existsSync(from.keys)) throw damage(`${from.keys} is not there`);
-  await refusing([KeyRingFault], () => readRing(from.keys));
+  await withRefusals([KeyRingFault], () => readRing(from.keys));
 }
 
 /** Returns a temporary name next to each file, so that renaming puts the copies in place. */
@@ -130,7 +130,7 @@ async function endSessions({ accessTokenTtlMs, reuseIntervalMs }: Config, path: 
     markerLifeMs: accessTokenTtlMs + 60_000,
   });
   try {
-    await refusing([StoreUnavailable], () => store.revokeAll(undefined));
+    await withRefusals([StoreUnavailable], () => store.revokeAll(undefined));
   } finally {
     await store.close();
   }

@@ -4,7 +4,7 @@ import { examineConfig } from "../../config/findings.ts";
 import type { Environment } from "../../config/reader.ts";
 import { checkCertificate } from "./certificate.ts";
 import { checkAdminTokens, checkDataDir, checkEmbedded, checkPolicies, checkProviders } from "./files.ts";
-import { type Check, type Finding, type Report, reportOf } from "./finding.ts";
+import { type CheckName, type Finding, type Report, reportOf } from "./finding.ts";
 import { checkEventKeys, checkKeys } from "./keys.ts";
 import { checkRedis } from "./redis.ts";
 import { checkService } from "./service.ts";
@@ -12,7 +12,7 @@ import { checkService } from "./service.ts";
 type CheckInstallation = (report: Report, config: Config, clock: () => number) => void | Promise<void>;
 
 /** The checks that depend on the configuration. */
-const CHECKS: readonly (readonly [Check, CheckInstallation])[] = [
+const CHECKS: readonly (readonly [CheckName, CheckInstallation])[] = [
   ["files", checkDataDir],
   ["files", checkPolicies],
   ["files", checkProviders],

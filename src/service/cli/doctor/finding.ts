@@ -2,14 +2,14 @@
 type Level = "ok" | "warning" | "fault";
 
 export type Finding = {
-  readonly check: Check;
+  readonly check: CheckName;
   readonly level: Level;
   /** The result of the check, a sentence without a full stop. It never holds a secret. */
   readonly found: string;
   readonly remedy?: string;
 };
 
-export type Check =
+export type CheckName =
   | "configuration"
   | "files"
   | "keys"
@@ -27,7 +27,7 @@ export type Report = {
   readonly fault: (found: string, remedy: string) => void;
 };
 
-export function reportOf(check: Check): Report {
+export function reportOf(check: CheckName): Report {
   const findings: Finding[] = [];
   return {
     findings,

@@ -16,7 +16,7 @@ import {
   StepRefused,
   withoutSpent,
 } from "../../tokens/ring-steps.ts";
-import { CommandError, refusing } from "../context.ts";
+import { CommandError, withRefusals } from "../context.ts";
 import { table } from "../output/text.ts";
 import { span } from "../output/times.ts";
 
@@ -66,7 +66,7 @@ export function runKeys(
   operand: string | undefined,
   options: KeysOptions,
 ): Promise<string> {
-  return refusing([KeyRingFault, StepRefused], async () => {
+  return withRefusals([KeyRingFault, StepRefused], async () => {
     const config = readConfig(env);
     const run: Step = STEPS[step];
     const given = {

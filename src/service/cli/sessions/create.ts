@@ -19,7 +19,7 @@ type Text = "clientId" | "userAgent" | "ipAddress" | "displayName" | "acr" | "re
 type ActorText = "actor" | "actorReason" | "actorSession";
 type Time = "idleTimeout" | "absoluteLifetime" | "authTime";
 
-type CreateOptions = CallOptions & { readonly [text in Text]?: string } & {
+type SessionOptions = CallOptions & { readonly [text in Text]?: string } & {
   readonly subject: string;
   readonly claim?: readonly string[];
   readonly audience?: string[];
@@ -33,7 +33,7 @@ type CreateOptions = CallOptions & { readonly [text in Text]?: string } & {
   readonly endWithActor?: boolean;
 };
 
-export async function createSession(context: Context, options: CreateOptions): Promise<void> {
+export async function createSession(context: Context, options: SessionOptions): Promise<void> {
   const request = requestOf(options);
   const api = openAdminApi(context.env, options);
   const created = await api.client.createSession(request);
@@ -50,7 +50,7 @@ export async function createSession(context: Context, options: CreateOptions): P
 /** The fields that an option sets: one that has none is named here. */
 type Offered = Exclude<keyof CreateSessionRequest, `$${string}` | "audience" | "transport" | "dpopJkt" | "upstream">;
 
-function requestOf(options: CreateOptions): CreateSessionRequest {
+function requestOf(options: SessionOptions): CreateSessionRequest {
   const { subject, clientId = "", audience = [], amr = [], acr = "", replaces = "" } = options;
   const { userAgent = "", ipAddress = "", displayName = "" } = options;
   return create(CreateSessionRequestSchema, {
@@ -72,7 +72,7 @@ function requestOf(options: CreateOptions): CreateSessionRequest {
   } satisfies Record<Offered, unknown>);
 }
 
-function limitOf({ maxSessions, limitScope, whenExceeded }: CreateOptions) {
+function limitOf({ maxSessions, limitScope, whenExceeded }: SessionOptions) {
   if (maxSessions !== undefined) {
     return {
       maxSessions,
@@ -93,7 +93,7 @@ function enumValue<Name extends string, Value>(
   return values[name.toUpperCase() as Name];
 }
 
-function actorOf({ actor: subject, actorReason, actorSession, endWithActor }: CreateOptions) {
+function actorOf({ actor: subject, actorReason, actorSession, endWithActor }: SessionOptions) {
   if (subject === undefined) {
     if (actorReason ?? actorSession ?? endWithActor) throw usageError("--actor is needed with the options about it");
     return undefined;

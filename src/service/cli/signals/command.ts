@@ -7,7 +7,7 @@ signals with it.
 
 `;
 
-type Kinds = typeof import("./run.ts")["KINDS"];
+type Kinds = typeof import("./run.ts")["SUBSCRIPTION_KINDS"];
 
 /** The names of the kinds of subscriptions that the command creates. */
 const KIND_NAMES = Object.keys({ webhook: 1, backchannel: 1, ssf_push: 1 } satisfies Record<keyof Kinds, 1>);

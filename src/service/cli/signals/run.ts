@@ -16,8 +16,8 @@ import { readText } from "../input.ts";
 import { fields, table } from "../output/text.ts";
 import { moment, relative, shownAt } from "../output/times.ts";
 
-type CreateOptions = CallOptions & {
-  readonly kind: keyof typeof KINDS;
+type SubscriptionOptions = CallOptions & {
+  readonly kind: keyof typeof SUBSCRIPTION_KINDS;
   readonly audience?: string[];
   readonly signingAlg?: string;
   readonly subject?: string;
@@ -34,7 +34,11 @@ export async function listSubscriptions(context: Context, options: CallOptions):
   else context.note("no subscription");
 }
 
-export async function createSubscription(context: Context, endpoint: string, options: CreateOptions): Promise<void> {
+export async function createSubscription(
+  context: Context,
+  endpoint: string,
+  options: SubscriptionOptions,
+): Promise<void> {
   const { kind, audience = [], signingAlg = "", subject = "", clientId = "", reason = [], event = [] } = options;
   const { secretFile, tokenFile } = options;
   if (secretFile === "-" && tokenFile === "-") {
@@ -42,7 +46,7 @@ export async function createSubscription(context: Context, endpoint: string, opt
   }
   const secret = secretFile === undefined ? "" : readText(secretFile).trim();
   const filter = { subject, clientId, reasons: reason, events: event };
-  const request = { kind: KINDS[kind], endpoint, audience, signingAlg, filter, secret };
+  const request = { kind: SUBSCRIPTION_KINDS[kind], endpoint, audience, signingAlg, filter, secret };
   const created = await call(context, options, (api) => api.createSubscription(request));
   if (options.json) return context.print(JSON.stringify(toJson(CreateSubscriptionResponseSchema, created)));
   const { subscription, generatedSecret } = created;
@@ -92,7 +96,7 @@ function call<T>(context: Context, options: CallOptions, method: (api: AdminApi[
 }
 
 /** The kinds of subscriptions, by their names on the command line. */
-export const KINDS = {
+export const SUBSCRIPTION_KINDS = {
   webhook: SubscriptionKind.WEBHOOK,
   backchannel: SubscriptionKind.BACKCHANNEL,
   ssf_push: SubscriptionKind.SSF_PUSH,
@@ -101,7 +105,7 @@ export const KINDS = {
 const subscriptionAsJson = (subscription: Subscription) => toJson(SubscriptionSchema, subscription);
 
 /** The names of all kinds. Only a receiver can create a stream that it polls, so the command line does not offer that. */
-const ALL_KINDS = Object.entries({ ...KINDS, ssf_poll: SubscriptionKind.SSF_POLL });
+const ALL_KINDS = Object.entries({ ...SUBSCRIPTION_KINDS, ssf_poll: SubscriptionKind.SSF_POLL });
 
 /** Returns the name of a kind; for a kind that this version does not know, its number. */
 const nameOfKind = (kind: SubscriptionKind) => ALL_KINDS.find(([, known]) => known === kind)?.[0] ?? String(kind);

@@ -22,7 +22,7 @@ import { consoleCookie, consoleCookies, readConsoleCookie } from "./cookie.ts";
 import { consoleFiles } from "./files.ts";
 import { isFromConsole } from "./origin.ts";
 import type { Passes } from "./passes.ts";
-import { type Credential, createSignIns, type SignInRecords, type SignIns } from "./sign-ins.ts";
+import { type ConsoleCredential, createSignIns, type SignInRecords, type SignIns } from "./sign-ins.ts";
 
 const {
   getSession,
@@ -102,7 +102,7 @@ export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
 /** With a provider, no admin token is a credential of the console. */
 const adminBy =
   ({ operators, passes }: ConsoleDeps) =>
-  (credential: Credential): Admin | undefined => {
+  (credential: ConsoleCredential): Admin | undefined => {
     if (credential.kind === "operator") return operators?.adminOf(credential.operator);
     return operators === undefined ? passes.byToken(credential.token) : undefined;
   };
@@ -175,7 +175,7 @@ async function addSignIn(
   { log }: ConsoleDeps,
   signIns: SignIns,
   { cookie: former, source }: Exchange,
-  credential: Credential,
+  credential: ConsoleCredential,
 ) {
   const cookie = await signIns.add(credential);
   const signedIn = cookie === undefined ? undefined : await signIns.find(cookie);

@@ -15,12 +15,12 @@ const LIFE_MS = 8 * 3_600_000;
 const MAX_SIGN_INS = 200;
 
 /** What somebody has signed in with: an admin token, or a login at the provider. */
-export type Credential =
+export type ConsoleCredential =
   | { readonly kind: "token"; readonly token: string }
   | { readonly kind: "operator"; readonly operator: Operator };
 
-type Found = { readonly credential: Credential; readonly expiresAt: number };
-type SignIn = Found & {
+type StoredSignIn = { readonly credential: ConsoleCredential; readonly expiresAt: number };
+type SignIn = StoredSignIn & {
   readonly owner: string;
   readonly lifeMs: number;
   readonly beganMs: number;
@@ -30,12 +30,12 @@ type SignIn = Found & {
 
 /** An operation on the records of sign-ins. The key of a record is the digest of the sign-in's cookie. */
 export type RecordsCall =
-  | { readonly operation: "add"; readonly key: string; readonly credential: Credential }
+  | { readonly operation: "add"; readonly key: string; readonly credential: ConsoleCredential }
   | { readonly operation: "find"; readonly key: string }
   | { readonly operation: "remove"; readonly key: string };
 
 /** Carries out an operation. Only `find` has a result: undefined if there is no such sign-in, or if it has ended. */
-export type SignInRecords = (call: RecordsCall) => Found | undefined | Promise<Found | undefined>;
+export type SignInRecords = (call: RecordsCall) => StoredSignIn | undefined | Promise<StoredSignIn | undefined>;
 
 /**
  * Keeps the records of sign-ins in the memory of one process: the service's only process, or the supervisor of its worker processes.
@@ -45,12 +45,12 @@ export type SignInRecords = (call: RecordsCall) => Found | undefined | Promise<F
 export function createSignInRecords(
   clock: Clock,
   monotonic = () => performance.now(),
-): (call: RecordsCall) => Found | undefined {
+): (call: RecordsCall) => StoredSignIn | undefined {
   /** The sign-ins, the oldest first. */
   const signIns = new Map<string, SignIn>();
   const hasEnded = ({ idleExpiresAt, lifeMs, beganMs, usedMs }: SignIn) =>
     clock() >= idleExpiresAt || monotonic() - usedMs >= IDLE_MS || monotonic() - beganMs >= lifeMs;
-  const add = (key: string, credential: Credential) => {
+  const add = (key: string, credential: ConsoleCredential) => {
     const owner = ownerOf(credential);
     const now = clock();
     for (const [other, signIn] of signIns) if (hasEnded(signIn)) signIns.delete(other);
@@ -62,7 +62,7 @@ export function createSignInRecords(
     const times = { expiresAt: now + lifeMs, idleExpiresAt, lifeMs, beganMs, usedMs: beganMs };
     signIns.set(key, { credential, owner, ...times });
   };
-  const find = (key: string): Found | undefined => {
+  const find = (key: string): StoredSignIn | undefined => {
     const found = signIns.get(key);
     if (found === undefined) return undefined;
     if (hasEnded(found)) {
@@ -81,20 +81,20 @@ export function createSignInRecords(
   };
 }
 
-const ownerOf = (credential: Credential): string =>
+const ownerOf = (credential: ConsoleCredential): string =>
   credential.kind === "token"
     ? `token ${credential.token}`
     : `operator ${JSON.stringify([credential.operator.issuer, credential.operator.subject])}`;
 
 /** Returns when the provider of an operator ends a sign-in, in ms since the epoch. */
-const endOf = (credential: Credential): number =>
+const endOf = (credential: ConsoleCredential): number =>
   (credential.kind === "operator" ? credential.operator.endsAtMs : undefined) ?? Number.POSITIVE_INFINITY;
 
-type SignedIn = Found & { readonly admin: Admin };
+type SignedIn = StoredSignIn & { readonly admin: Admin };
 
 export type SignIns = {
   /** Adds a sign-in. Resolves with the text for the cookie; undefined if the credential is not valid. */
-  add(credential: Credential): Promise<string | undefined>;
+  add(credential: ConsoleCredential): Promise<string | undefined>;
   /** Resolves with the sign-in of a cookie, as long as its credential is valid. */
   find(cookie: string): Promise<SignedIn | undefined>;
   remove(cookie: string): Promise<void>;
@@ -102,7 +102,7 @@ export type SignIns = {
 
 type Deps = {
   /** Returns whose credential it is, and what that may do now; undefined if it is not valid. */
-  readonly adminOf: (credential: Credential) => Admin | undefined;
+  readonly adminOf: (credential: ConsoleCredential) => Admin | undefined;
   readonly records: SignInRecords;
   /** Returns a text that nobody can guess. */
   readonly secret: () => string;

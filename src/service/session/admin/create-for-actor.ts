@@ -3,8 +3,8 @@ import type { Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { NewSession } from "../model.ts";
-import type { SessionStore } from "../ports.ts";
-import { type Created, type CreateOptions, create, type SessionRefused } from "./create.ts";
+import type { CreateOptions, SessionStore } from "../ports.ts";
+import { type Created, create, type SessionRefused } from "./create.ts";
 
 type Deps = Parameters<typeof create>[0] & {
   readonly store: Pick<SessionStore, "find" | "attach" | "end">;
@@ -25,7 +25,7 @@ export async function createForActor(
   deps: Deps,
   wanted: Omit<NewSession, "sid">,
   requester: Requester,
-  { replaces, limit }: CreateOptions = {},
+  { replaces, limit }: Pick<CreateOptions, "replaces" | "limit"> = {},
 ): Promise<Created | Limited | SessionRefused | ActorRefused> {
   const { actor } = wanted;
   if (actor === undefined) return create(deps, wanted, requester, { replaces, limit });

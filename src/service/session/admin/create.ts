@@ -4,8 +4,8 @@ import { endIfOver, isOver } from "../endings/upstream.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { IssuedTokens } from "../issued.ts";
-import type { NewSession, Session, SessionId } from "../model.ts";
-import type { AccessTokens, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
+import type { NewSession, Session } from "../model.ts";
+import type { AccessTokens, CreateOptions, Random, RateLimit, RefreshTokens, SessionStore } from "../ports.ts";
 import { type StoreMs, secondsLeft } from "../time.ts";
 import type { SessionLimit } from "./limit.ts";
 
@@ -41,18 +41,12 @@ export type SessionRefused = {
 /** How many live sessions of one subject others may use in its place. They are counted apart from those that the subject uses. */
 const MAX_ACTOR_SESSIONS = 8;
 
-export type CreateOptions = {
-  /** A session that ends when the new one is created. */
-  readonly replaces?: SessionId | undefined;
-  readonly limit?: SessionLimit | undefined;
-};
-
 /** Creates a session with its first tokens. If the subject then has too many, some end. */
 export async function create(
   deps: Deps,
   wanted: Omit<NewSession, "sid">,
   requester: Requester,
-  { replaces, limit }: CreateOptions = {},
+  { replaces, limit }: Pick<CreateOptions, "replaces" | "limit"> = {},
 ): Promise<Created | Limited | SessionRefused> {
   const { actor } = wanted;
   const sid = deps.random.sessionId(wanted.subject);

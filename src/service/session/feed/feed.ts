@@ -12,7 +12,7 @@ import type { LogEntry } from "../model.ts";
 import { type Clock, InvalidCursor, type RevocationBatch, type SessionStore, StoreUnavailable } from "../ports.ts";
 import { latest, storeMs } from "../time.ts";
 import { type FeedBatch, FeedBatches, FeedLog, type NextBatch } from "./batches.ts";
-import { type Place, pushAtOnce, type TakeBatch } from "./push.ts";
+import { pushAtOnce, type TakeBatch, type WatchState } from "./push.ts";
 import { FeedWakes } from "./wakes.ts";
 
 /** How often the log is read and a batch is sent, in ms, even without a notification from the store: half of the promised heartbeat. */
@@ -140,7 +140,7 @@ export class RevocationFeed {
   }
 
   /** Passes batches to `take` until the watch ends. */
-  async #push(from: Place, take: TakeBatch, signal: AbortSignal): Promise<void> {
+  async #push(from: WatchState, take: TakeBatch, signal: AbortSignal): Promise<void> {
     const next = (position: number) => (this.#closed ? undefined : this.#nextBatch(position));
     const feed = { wakes: this.#wakes, next };
     for (let place = from; !signal.aborted && !this.#closed; ) {

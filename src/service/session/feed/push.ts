@@ -5,7 +5,7 @@ import type { FeedWakes } from "./wakes.ts";
 export type TakeBatch = (batch: FeedBatch) => Promise<void> | undefined;
 
 /** A watcher's position in the revocation log, and whether a batch is to be sent to the watcher at once. */
-export type Place = { readonly position: number; readonly isBehind: boolean };
+export type WatchState = { readonly position: number; readonly isBehind: boolean };
 
 /** The state in which `pushAtOnce` stops: `taking` must be awaited, more batches are to be sent, or the watch ends. */
 type HeldUp = Pick<NextBatch, "position" | "isComplete"> & {
@@ -24,7 +24,7 @@ type Feed = {
  * `take` for each batch: promises and async iterables would cost several times as much as writing the bytes.
  */
 export function pushAtOnce(
-  { position, isBehind }: Place,
+  { position, isBehind }: WatchState,
   take: TakeBatch,
   signal: AbortSignal,
   { wakes, next }: Feed,

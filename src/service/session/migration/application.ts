@@ -10,12 +10,12 @@ export type Question = {
 };
 
 /** `unknown`: there is no such session. `failed`: the application has not responded, for a reason of a few words. */
-export type Reply =
+export type ApplicationReply =
   | { readonly ok: true; readonly body: string }
   | { readonly ok: false; readonly reason: "unknown" }
   | { readonly ok: false; readonly reason: "failed"; readonly fault: string };
 
 export interface Application {
   /** Asks once. It never rejects. */
-  ask(question: Question): Promise<Reply>;
+  ask(question: Question): Promise<ApplicationReply>;
 }

@@ -1,5 +1,5 @@
-import type { RequestContext, SentSignal } from "../kinds/context.ts";
-import { errorOfStatus, KINDS, type PushKind } from "../kinds/request.ts";
+import type { SendContext, SentSignal } from "../kinds/context.ts";
+import { errorOfStatus, PUSH_KINDS, type PushKind } from "../kinds/request.ts";
 import type { DeliveryError, KnownSubscription, PauseReason } from "../model.ts";
 import type { DeliveryDeps } from "./ports.ts";
 
@@ -30,13 +30,13 @@ export async function attempt(
   const { kind, sealedSecret, signingAlg } = subscription;
   try {
     const secret = sealedSecret === undefined ? "" : openSecret(sealedSecret);
-    const context: RequestContext = {
+    const context: SendContext = {
       issuer,
       secret,
       now: wallClock(),
       signClaims: (typ, claims) => signClaims(typ, claims, signingAlg),
     };
-    const request = await KINDS[kind].request(signal, subscription, context);
+    const request = await PUSH_KINDS[kind].request(signal, subscription, context);
     const result = await sender.send(request);
     if (!result.ok) return { error: result.error };
     const because: PauseReason | undefined = kind === "webhook" && result.status === GONE ? "receiver" : undefined;

@@ -9,7 +9,16 @@
  */
 import { type DeliveryError, passes, type SignalFilter } from "../model.ts";
 import type { Cursor, LoggedSignal } from "../ports.ts";
-import { hasEarlier, type Item, type Line, merge, nothingUpTo, openLine, type Progress, settleInto } from "./line.ts";
+import {
+  hasEarlier,
+  type Item,
+  type Line,
+  type LineProgress,
+  merge,
+  nothingUpTo,
+  openLine,
+  settleInto,
+} from "./line.ts";
 
 /** How many requests to one receiver run at the same time, normally and while it fails. */
 const MAX_IN_FLIGHT = 8;
@@ -179,13 +188,13 @@ export class Lane {
   }
 
   /** Returns how far the stored cursor may move, or undefined if it would move by less than `least` entries of the log. */
-  progress({ settled }: Line, least = 1): Progress | undefined {
+  progress({ settled }: Line, least = 1): LineProgress | undefined {
     const { to, entries, delivered, deadLetters } = settled;
     return entries < least ? undefined : { to, entries, counts: { delivered, deadLetters } };
   }
 
   /** Drops the entries up to the cursor that was stored. */
-  stored({ settled }: Line, { entries, counts }: Progress): void {
+  stored({ settled }: Line, { entries, counts }: LineProgress): void {
     settled.entries -= entries;
     settled.delivered -= counts.delivered;
     settled.deadLetters -= counts.deadLetters;

@@ -38,7 +38,7 @@ export type Line = {
 };
 
 /** How far a cursor may move, and the counts of the log entries that it passes. */
-export type Progress = { readonly to: Cursor; readonly entries: number; readonly counts: DeliveryCounts };
+export type LineProgress = { readonly to: Cursor; readonly entries: number; readonly counts: DeliveryCounts };
 
 export function openLine(partition: number, cursor: Cursor): Line {
   const line = { partition, settled: nothingUpTo(cursor), items: [], tried: 0, ahead: 0, position: cursor };

@@ -1,7 +1,7 @@
 /** Makes the requests of OpenID Connect Back-Channel Logout 1.0. */
 import { secondsOf } from "../../session/time.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
-import type { RequestContext, SentSignal } from "./context.ts";
+import type { SendContext, SentSignal } from "./context.ts";
 
 const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 /** How long a logout token is valid, in seconds. Section 4 recommends a short life. Each attempt has a new token with the same `jti`. */
@@ -11,7 +11,7 @@ const LIFE_SECONDS = 120;
 export async function backchannelRequest(
   signal: SentSignal,
   { endpoint, audience }: { readonly endpoint: string; readonly audience: readonly string[] },
-  { issuer, now, signClaims }: Pick<RequestContext, "issuer" | "now" | "signClaims">,
+  { issuer, now, signClaims }: Pick<SendContext, "issuer" | "now" | "signClaims">,
 ): Promise<OutgoingRequest> {
   const iat = secondsOf(now);
   const token = await signClaims("logout+jwt", {

@@ -16,7 +16,7 @@ export type SignClaims = (
   alg?: string,
 ) => string | Promise<string>;
 
-export type RequestContext = {
+export type SendContext = {
   readonly issuer: string;
   readonly now: WallMs;
   readonly signClaims: SignClaims;

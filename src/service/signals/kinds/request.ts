@@ -2,7 +2,7 @@
 import type { DeliveryError, Subscription, SubscriptionKind } from "../model.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
 import { backchannelRequest } from "./backchannel.ts";
-import type { RequestContext, SentSignal } from "./context.ts";
+import type { SendContext, SentSignal } from "./context.ts";
 import { ssfPushRequest } from "./ssf.ts";
 import { webhookRequest } from "./webhook.ts";
 
@@ -13,13 +13,13 @@ type Kind = {
   readonly request: (
     signal: SentSignal,
     target: Target,
-    context: RequestContext,
+    context: SendContext,
   ) => OutgoingRequest | Promise<OutgoingRequest>;
   /** Returns whether a status code means that the receiver has accepted the signal. */
   readonly accepts: (status: number) => boolean;
 };
 
-export const KINDS: Readonly<Record<PushKind, Kind>> = {
+export const PUSH_KINDS: Readonly<Record<PushKind, Kind>> = {
   webhook: { request: webhookRequest, accepts: (status) => status >= 200 && status < 300 },
   // Section 2.8 of OpenID Connect Back-Channel Logout 1.0 requires 200; some frameworks respond with 204.
   backchannel: { request: backchannelRequest, accepts: (status) => status === 200 || status === 204 },
@@ -29,7 +29,7 @@ export const KINDS: Readonly<Record<PushKind, Kind>> = {
 
 /** Returns undefined if the receiver has accepted the signal, otherwise the error that its status means. The body is never read. */
 export function errorOfStatus(kind: PushKind, status: number): DeliveryError | undefined {
-  if (KINDS[kind].accepts(status)) return undefined;
+  if (PUSH_KINDS[kind].accepts(status)) return undefined;
   if (status >= 300 && status < 400) return "redirected";
   if (status >= 400 && status < 500) return OVERLOADED.has(status) ? "server_error" : "refused";
   return status >= 500 && status < 600 ? "server_error" : "invalid_response";

@@ -2,7 +2,7 @@
 import { secondsOf } from "../../session/time.ts";
 import type { PendingEvent, SignalReason, Subscription } from "../model.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
-import type { RequestContext, SentSignal } from "./context.ts";
+import type { SendContext, SentSignal } from "./context.ts";
 
 const CAEP = "https://schemas.openid.net/secevent/caep/event-type/";
 export const SESSION_REVOKED = `${CAEP}session-revoked`;
@@ -41,7 +41,7 @@ type SetClaims = {
   readonly event: object;
 };
 
-type Signing = Pick<RequestContext, "issuer" | "now" | "signClaims">;
+type Signing = Pick<SendContext, "issuer" | "now" | "signClaims">;
 
 /** Returns a signed security event token. Unlike an access token, it has neither `sub` nor `exp` (SSF 1.0 section 4.1). */
 function signedToken(
@@ -121,7 +121,7 @@ export function streamEventToken(
 export async function ssfPushRequest(
   signal: SentSignal,
   target: { readonly endpoint: string; readonly audience: readonly string[] },
-  context: RequestContext,
+  context: SendContext,
 ): Promise<OutgoingRequest> {
   return tokenRequest(await signalToken(signal, target, context), target, context);
 }
@@ -129,7 +129,7 @@ export async function ssfPushRequest(
 export function tokenRequest(
   body: string,
   { endpoint }: { readonly endpoint: string },
-  { secret }: Pick<RequestContext, "secret">,
+  { secret }: Pick<SendContext, "secret">,
 ): OutgoingRequest {
   return {
     url: endpoint,

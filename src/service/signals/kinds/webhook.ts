@@ -3,7 +3,7 @@ import { createHmac, createPrivateKey, sign } from "node:crypto";
 import { secondsOf } from "../../session/time.ts";
 import { eventOf, SIGNAL_EVENTS } from "../model.ts";
 import type { OutgoingRequest } from "../send/sender.ts";
-import type { RequestContext, SentSignal } from "./context.ts";
+import type { SendContext, SentSignal } from "./context.ts";
 
 /** The prefixes of secrets: that of an HMAC-SHA-256 secret (`v1`), and that of a private Ed25519 key (`v1a`). */
 const HMAC_PREFIX = "whsec_";
@@ -15,7 +15,7 @@ const ED25519_DER = Buffer.from("302e020100300506032b657004220420", "hex");
 export function webhookRequest(
   signal: SentSignal,
   { endpoint }: { readonly endpoint: string },
-  { now, secret }: Pick<RequestContext, "now" | "secret">,
+  { now, secret }: Pick<SendContext, "now" | "secret">,
 ): OutgoingRequest {
   const timestamp = secondsOf(now);
   const type = eventOf(signal);

@@ -3,13 +3,13 @@ import { MAX_ATTACHED, type SessionId } from "../../session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../session/ports.ts";
 import { EXPIRED_NOTE } from "../event-text.ts";
 import type { EndStep } from "./end-many.ts";
-import type { SessionTable } from "./rows.ts";
+import type { SessionRows } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
 type Deps = Transactions & {
   readonly sql: Statements;
-  readonly sessions: SessionTable;
+  readonly sessions: SessionRows;
   readonly end: EndStep;
 };
 

@@ -1,8 +1,8 @@
 /**
  * Ends many sessions: those of a subject, and those that have expired.
  *
- * No transaction ends or deletes more than `AT_ONCE` sessions, so that none blocks the event loop for long. To end many sessions of a
- * subject, one transaction stores the time of creation up to which they end. From then on they count as ended (ENDED in the SQL
+ * No transaction ends or deletes more than `AT_ONCE` sessions, so that none blocks the event loop for long. In a bulk logout, of a subject
+ * with many sessions, one transaction stores the time of creation up to which they end. From then on they count as ended (ENDED in the SQL
  * statements). The transactions that follow delete their rows and append their log entries. Other work runs in between.
  */
 import { randomBytes } from "node:crypto";
@@ -19,7 +19,7 @@ import {
 } from "../../session/ports.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
 import { EXPIRED_NOTE, noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
-import type { FoundRow, SessionTable } from "./rows.ts";
+import type { FoundRow, SessionRows } from "./rows.ts";
 import type { SignalSteps } from "./signal-steps.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
@@ -30,7 +30,7 @@ export const AT_ONCE = 50;
 const FEW_TO_END = AT_ONCE + 1;
 /** How many sessions one transaction examines for their expiry, in about 2 ms. */
 const EXAMINED_AT_ONCE = 200;
-/** How long the result of a finished logout of many sessions is kept, in ms. */
+/** How long the result of a finished bulk logout is kept, in ms. */
 const KEPT_MS = 60_000;
 
 /**
@@ -41,14 +41,14 @@ export type EndStep = (sid: SessionId, reason: EndReason, now: StoreMs, note: st
 
 export type EndingDeps = {
   readonly sql: Statements;
-  readonly sessions: SessionTable;
+  readonly sessions: SessionRows;
   readonly end: EndStep;
   readonly signals: SignalSteps;
 };
 
 type Deps = EndingDeps & Transactions;
 
-/** The logout of a subject with many sessions. When it is finished, `created_until` is 0. */
+/** A bulk logout. When it is finished, `created_until` is 0. */
 type EndRow = {
   readonly id: string;
   readonly subject: string;
@@ -84,7 +84,7 @@ export function createEndMany(deps: Deps): Pick<SessionStore, "endAll" | "expire
 }
 
 /**
- * Ends the sessions of a subject if they are few. Otherwise begins a logout of many sessions, unless an earlier one is under way. Returns
+ * Ends the sessions of a subject if they are few. Otherwise begins a bulk logout, unless an earlier one is under way. Returns
  * the id of the logout that must be finished. @param id the id for a new one
  */
 function endAllStep(
@@ -126,7 +126,7 @@ export function lastLogout({ sql, sessions }: EndingDeps, subject: string, now: 
   return { endedUntil, spared: under !== undefined && sessions.live(under.spared, now) !== undefined ? 1 : 0 };
 }
 
-/** Finishes the logout of many sessions in which this session has ended. Verifiers learn of its end only from its log entry. */
+/** Finishes the bulk logout in which this session has ended. Verifiers learn of its end only from its log entry. */
 export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
   const row = deps.sessions.get(sid);
   const id = row && deps.sql.endOf.get(row.subject)?.id;
@@ -134,7 +134,7 @@ export async function finishEndOf(deps: Deps, sid: SessionId): Promise<void> {
 }
 
 /**
- * Finishes a logout of many sessions: deletes their rows and appends their log entries. The sessions count as ended already, and that is on
+ * Finishes a bulk logout: deletes their rows and appends their log entries. The sessions count as ended already, and that is on
  * disk, so only the last transaction here waits for the disk.
  */
 export async function finishEnd(deps: Deps, id: string): Promise<EndAllOutcome> {
@@ -153,10 +153,10 @@ export async function finishEnd(deps: Deps, id: string): Promise<EndAllOutcome> 
   }
 }
 
-/** Some of the sessions of a logout of many sessions, and how many it has ended in all so far. */
+/** Some of the sessions of a bulk logout, and how many it has ended in all so far. */
 type Part = { readonly isDone: boolean; readonly count: number; readonly ended: readonly EndedSession[] };
 
-/** Deletes and logs some of the sessions of a logout of many sessions. Returns undefined if there is no such logout. */
+/** Deletes and logs some of the sessions of a bulk logout. Returns undefined if there is no such logout. */
 function endSomeStep({ sql, end }: EndingDeps, id: string, now: StoreMs): Part | undefined {
   const row = sql.endById.get(id) as EndRow | undefined;
   if (row === undefined) return undefined;

@@ -12,7 +12,7 @@ import {
 import type { EndReason, NewSession, SessionId } from "../../session/model.ts";
 import { later, type StoreMs } from "../../session/time.ts";
 import { CREATED, type DueText, dueRecord, ENDED_ALL, eventText, noteOf, parseEvent } from "../event-text.ts";
-import type { SessionTable } from "./rows.ts";
+import type { SessionRows } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
@@ -43,7 +43,7 @@ export function createDueSteps(sql: Statements) {
   };
 }
 
-type Deps = Transactions & { readonly sql: Statements; readonly sessions: Pick<SessionTable, "live"> };
+type Deps = Transactions & { readonly sql: Statements; readonly sessions: Pick<SessionRows, "live"> };
 
 export function createEvents({ sql, sessions, read, write }: Deps): SessionEventLog {
   return {
@@ -89,7 +89,7 @@ export function createEvents({ sql, sessions, read, write }: Deps): SessionEvent
 /** The event of a creation is kept for as long as the session, and all its events for `retentionMs` after its end. */
 function append(
   sql: Statements,
-  sessions: Pick<SessionTable, "live">,
+  sessions: Pick<SessionRows, "live">,
   record: EventRecord,
   now: StoreMs,
   retentionMs: number,

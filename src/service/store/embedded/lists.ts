@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SessionStore } from "../../session/ports.ts";
 import { search } from "../search.ts";
-import type { SessionTable } from "./rows.ts";
+import type { SessionRows } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
 /** How many rows are counted in one turn of the event loop: some 0.1 ms. */
 const ROWS_PER_COUNT = 250;
 
-type Deps = Transactions & { readonly sql: Statements; readonly sessions: SessionTable };
+type Deps = Transactions & { readonly sql: Statements; readonly sessions: SessionRows };
 
 export function createLists({ sql, sessions, read }: Deps): Pick<SessionStore, "list" | "listAll" | "count"> {
   return {

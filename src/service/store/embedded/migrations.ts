@@ -57,7 +57,7 @@ export const MIGRATIONS = [
      subject TEXT NOT NULL
    );
    CREATE INDEX due_by_since ON due (since);`,
-  // Logouts of subjects that have many sessions. The sessions of the subject that were created after `created_after` and not after
+  // Bulk logouts, of subjects that have many sessions. The sessions of the subject that were created after `created_after` and not after
   // `created_until` have ended, except `spared`; `count` of them have been deleted and logged. After the last one, `created_until`
   // is 0, and the row stays for a minute.
   `CREATE TABLE subject_ends (

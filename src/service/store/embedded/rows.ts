@@ -185,9 +185,9 @@ function createRowReader(sql: Pick<Statements, "session">): (sid: SessionId) => 
   };
 }
 
-export type SessionTable = ReturnType<typeof createSessionTable>;
+export type SessionRows = ReturnType<typeof createSessionRows>;
 
-export function createSessionTable(sql: Statements) {
+export function createSessionRows(sql: Statements) {
   const get = createRowReader(sql);
   return {
     get,

@@ -2,7 +2,7 @@
 import type { Session, SessionId } from "../../session/model.ts";
 import type { StoreMs } from "../../session/time.ts";
 import { SIGNAL_EVENTS, type SignalReason } from "../../signals/model.ts";
-import { actorIn, type SessionRow, type SessionTable } from "./rows.ts";
+import { actorIn, type SessionRow, type SessionRows } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 
 /** How many signals one transaction appends after a logout of everyone, in about 1 ms. */
@@ -21,7 +21,7 @@ type Row = Pick<SessionRow, "sid" | "subject" | "created_at" | "fixed">;
 
 export type SignalSteps = ReturnType<typeof createSignalSteps>;
 
-export function createSignalSteps(sql: Statements, sessions: Pick<SessionTable, "get">, retentionMs: number) {
+export function createSignalSteps(sql: Statements, sessions: Pick<SessionRows, "get">, retentionMs: number) {
   /** Returns the logout of everyone whose signals are not all appended yet. */
   const pending = (): EndOfAll | undefined => {
     const state = sql.signalState.get() as EndOfAll;

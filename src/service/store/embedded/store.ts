@@ -24,7 +24,7 @@ import { createDueSteps, createEvents } from "./events.ts";
 import { createForgetting } from "./forget.ts";
 import { createLists } from "./lists.ts";
 import { createLog } from "./log.ts";
-import { createSessionTable } from "./rows.ts";
+import { createSessionRows } from "./rows.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { createSessionSteps } from "./session-steps.ts";
 import { createSignalSteps } from "./signal-steps.ts";
@@ -62,7 +62,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
   const clock = createStoreClock(db, options.clock, options.steady);
   const sql = prepareStatements(db);
   const files = new FileGuard(options.path);
-  const sessions = createSessionTable(sql);
+  const sessions = createSessionRows(sql);
   const log = createLog(sql, options.markerLifeMs);
   const due = createDueSteps(sql);
   const signals = createSignalSteps(sql, sessions, options.signalsRetentionMs ?? DEFAULT_RETENTION_MS);

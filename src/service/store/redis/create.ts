@@ -9,7 +9,7 @@ import { buffers, endedSession, listed, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
-import { nameOf } from "./upstream.ts";
+import { loginNameOf } from "./upstream.ts";
 
 /** What lua/create.lua returns in place of a replaced session if an earlier run has created this one. */
 const EXISTING = "existing";
@@ -40,7 +40,7 @@ export function createCreation(
       };
       const mayRefuse = limit?.whenExceeded === "refuse";
       const endedBefore = mayRefuse ? undefined : await endElsewhere();
-      const logins = session.upstream === undefined ? "" : loginsOf(session.upstream).map(nameOf).join("");
+      const logins = session.upstream === undefined ? "" : loginsOf(session.upstream).map(loginNameOf).join("");
       const created = await runInSteps(link, tag, subject, limit, (progress) => [
         sid,
         subject,

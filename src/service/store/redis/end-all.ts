@@ -1,9 +1,9 @@
 /**
  * Ends all sessions of a subject, or all but one session.
  *
- * If the sessions are few, one script ends them. To end many, one script stores the time of creation up to which they end (`horizon`).
- * From then on all of them have ended, because every script that acts on a session compares the session's time of creation with the
- * horizon. Further scripts delete the records and write the markers and log entries, a bounded number each, so that no script delays
+ * If the sessions are few, one script ends them. Otherwise this is a bulk logout: one script stores the time of creation up to which they
+ * end. From then on all of them have ended, because every script that acts on a session compares the session's time of creation with it.
+ * Further scripts delete the records and write the markers and log entries, a bounded number each, so that no script delays
  * other commands for long. The call returns when all scripts have run, because verifiers learn of endings only from the log. If the
  * instance that began the logout dies, the logout is continued by another call for the subject, by a call that ends a session of the
  * subject, or by an instance that finds no progress between two readings of the log (log-reader.ts).
@@ -31,7 +31,7 @@ type Part = {
 };
 
 export type SubjectEnds = Pick<SessionStore, "endAll"> & {
-  /** Finishes the logouts of many sessions that are under way in a partition. */
+  /** Finishes the bulk logouts of a partition. */
   finish(tag: string): Promise<void>;
 };
 
@@ -50,7 +50,7 @@ export function createSubjectEnds(
     const startedAt = performance.now();
     for (;;) {
       const part = await retry(() => runPart(tag, id));
-      if (part.state === "none") throw new StoreUnavailable("Redis: an end of many sessions was lost in a failover");
+      if (part.state === "none") throw new StoreUnavailable("Redis: a bulk logout was lost in a failover");
       ended.push(...part.ended);
       if (part.state === "more") continue;
       await acknowledge(tag, [`d${id}`]);

@@ -12,7 +12,7 @@ import { readSignalsOf } from "./signal-log.ts";
 /** How many signals one run of lua/signals_of.lua changes at most. */
 const SIGNALS_AT_ONCE = 64;
 
-/** @param finish finishes the logouts of many sessions that are under way in a partition */
+/** @param finish finishes the bulk logouts of a partition */
 export function createForgetting(
   link: Pick<Link, "run">,
   acknowledge: Acknowledge,

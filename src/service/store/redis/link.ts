@@ -11,7 +11,7 @@ import { createClaim, type Owner } from "./checks/owner.ts";
 import { neededCommands } from "./checks/permissions.ts";
 import { type Client, disconnect } from "./connection/connection.ts";
 import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./connection/failure.ts";
-import { type Argument, createSender, type Sender, scriptCall } from "./connection/send.ts";
+import { type Argument, type CommandSender, createCommandSender, scriptCall } from "./connection/send.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { Clocks, type Window } from "./partitions.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
@@ -49,7 +49,7 @@ export class Link {
   readonly clustered: boolean;
   readonly #options: LinkOptions;
   readonly #scripts: Scripts;
-  readonly #sender: Sender;
+  readonly #sender: CommandSender;
   readonly #needed: readonly string[];
   readonly #steady: () => number;
   readonly #resendMs: number;
@@ -69,7 +69,7 @@ export class Link {
     this.#scripts = options.scripts ?? loadScripts();
     this.#problems = createProblemLog(options.log);
     this.client = client;
-    this.#sender = createSender(options.commandTimeoutMs);
+    this.#sender = createCommandSender(options.commandTimeoutMs);
     this.clustered = options.target.kind === "cluster";
     this.#steady = options.steady ?? steadyClock;
     this.#resendMs = Math.max(options.reuseIntervalMs / 4, 2 * options.commandTimeoutMs);

@@ -27,7 +27,7 @@ type Positions = ReadonlyMap<string, string>;
  * A position is an entry, not a time, because every node has its own clock. Later entries follow that entry in the log, whatever the
  * clock shows. If a node has taken over in a failover and lacks the entry, it returns its whole log (lua/revocations.lua).
  *
- * @param finish completes the logouts of many sessions that are under way in a partition
+ * @param finish completes the bulk logouts of a partition
  */
 export function createLogReader(
   link: Pick<Link, "run" | "clustered">,
@@ -87,7 +87,7 @@ type Piece = {
   readonly entries: readonly LogEntry[];
   /** The time of creation up to which a logout of everyone has ended all sessions; 0 if there is none. */
   readonly revokedUntil: number;
-  /** How far the logouts of many sessions are that are under way, by partition. */
+  /** How far the bulk logouts are, by partition. */
   readonly endings: ReadonlyMap<string, string>;
   /** For each partition with new entries, the entry after which the next reading begins. */
   readonly positions: Positions;

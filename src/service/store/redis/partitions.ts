@@ -4,7 +4,7 @@
  * and one script can change them.
  */
 import { hash } from "node:crypto";
-import type { Place, SessionId } from "../../session/model.ts";
+import type { SessionId, StorePart } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { toStoreTime, type WallMs, wallMs } from "../../session/time.ts";
 
@@ -31,7 +31,7 @@ export function tagOfSubject(subject: string): string {
   return `{${hash("sha256", subject).slice(0, 2)}}`;
 }
 
-function tagOf(place: Place): string {
+function tagOf(place: StorePart): string {
   return "sid" in place ? tagOfSession(place.sid) : tagOfSubject(place.subject);
 }
 

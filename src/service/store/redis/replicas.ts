@@ -8,9 +8,16 @@
 import { Cluster, Redis } from "ioredis";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
-import { type Client, type Connections, disconnect, masterOf, mastersOf, nodeKey } from "./connection/connection.ts";
+import {
+  type Client,
+  disconnect,
+  masterOf,
+  mastersOf,
+  nodeKey,
+  type RedisConnections,
+} from "./connection/connection.ts";
 import { translate } from "./connection/failure.ts";
-import { createSender } from "./connection/send.ts";
+import { createCommandSender } from "./connection/send.ts";
 import { createSharedWait, type SharedWait } from "./shared-wait.ts";
 
 type Deps = {
@@ -40,9 +47,9 @@ const MAX_REDIRECTIONS = 4;
 
 type Channel = { readonly redis: Redis; readonly wait: SharedWait };
 
-export function createReplicas(deps: Deps, connections: Connections, client: Client): Replicas {
+export function createReplicas(deps: Deps, connections: RedisConnections, client: Client): Replicas {
   if (deps.waitReplicas === 0) return { acknowledge: async () => {}, ready: Promise.resolve(), check() {}, close() {} };
-  const sender = createSender(deps.commandTimeoutMs);
+  const sender = createCommandSender(deps.commandTimeoutMs);
   const { keyPrefix: prefix = "" } = deps.target;
   const ready = Promise.withResolvers<void>();
   const look = () => {
@@ -94,7 +101,7 @@ type Channels = {
   close(): void;
 };
 
-function ofMaster(channel: (redis: Redis) => Channel, { connect }: Connections): Channels {
+function ofMaster(channel: (redis: Redis) => Channel, { connect }: RedisConnections): Channels {
   const client = connect();
   if (!(client instanceof Redis)) throw new TypeError("a cluster has several masters");
   const only = channel(client);
@@ -106,7 +113,7 @@ function ofMaster(channel: (redis: Redis) => Channel, { connect }: Connections):
   };
 }
 
-function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { connectNode }: Connections): Channels {
+function ofNodes(cluster: Cluster, channel: (redis: Redis) => Channel, { connectNode }: RedisConnections): Channels {
   const channels = new Map<string, Channel>();
   const follow = () => {
     const nodes = new Map(cluster.nodes("all").map((node) => [nodeKey(node), node]));

@@ -9,14 +9,14 @@
  */
 import type { Redis } from "ioredis";
 import { StoreUnavailable } from "../../session/ports.ts";
-import type { Sender } from "./connection/send.ts";
+import type { CommandSender } from "./connection/send.ts";
 
 /** @throws the errors of the commands, or StoreUnavailable */
 export type SharedWait = (tag: string, evidence: readonly string[]) => Promise<void>;
 
 type Deps = {
   readonly redis: Redis;
-  readonly send: Sender["send"];
+  readonly send: CommandSender["send"];
   readonly waitReplicas: number;
   readonly commandTimeoutMs: number;
 };

@@ -5,7 +5,7 @@
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { createAttached } from "./attached.ts";
 import { channelOf } from "./checks/permissions.ts";
-import { type Connections, createConnections } from "./connection/connection.ts";
+import { createRedisConnections, type RedisConnections } from "./connection/connection.ts";
 import { subscribe } from "./connection/subscription.ts";
 import { createCreation } from "./create.ts";
 import { createSubjectEnds } from "./end-all.ts";
@@ -31,7 +31,7 @@ export type RedisStoreOptions = LinkOptions & {
 
 /** Connects to Redis, and waits for it as long as for one command. @throws StoreRefused if Redis responds but must not be used */
 export async function createRedisStore(options: RedisStoreOptions): Promise<StoreWithSignals> {
-  const connections = createConnections(options.target, options.commandTimeoutMs, options.log);
+  const connections = createRedisConnections(options.target, options.commandTimeoutMs, options.log);
   const link = new Link(options, connections.connect());
   const replicas = createReplicas(options, connections, link.client);
   const store = composeStore(options, connections, link, replicas);
@@ -46,7 +46,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
 
 function composeStore(
   options: RedisStoreOptions,
-  connections: Connections,
+  connections: RedisConnections,
   link: Link,
   replicas: Replicas,
 ): StoreWithSignals {

@@ -19,7 +19,7 @@ const NAME_LENGTH = 22;
  * too (`leave_logins` of lua/lib/logins.lua), and Redis has SHA-1 alone. An attacker that makes two logins with one name gains nothing: the
  * caller of `sessionsOf` checks each session.
  */
-export function nameOf(login: UpstreamLogin): string {
+export function loginNameOf(login: UpstreamLogin): string {
   const { issuer } = login;
   const part = "sessionId" in login ? `sid:${login.sessionId}` : `sub:${login.subject}`;
   return hash("sha1", `${Buffer.byteLength(issuer)}:${issuer}${part}`).slice(0, NAME_LENGTH);
@@ -32,7 +32,7 @@ export function createUpstream(
   return {
     async sessionsOf(login) {
       const slots = slicesOf(link);
-      const found = await Promise.all(slots.map((tags) => link.run("upstream", tags, [nameOf(login)])));
+      const found = await Promise.all(slots.map((tags) => link.run("upstream", tags, [loginNameOf(login)])));
       return found.flatMap((reply) => buffers(reply).map(sessionId));
     },
 

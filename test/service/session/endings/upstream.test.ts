@@ -1,7 +1,7 @@
 /** Which sessions end when a provider ends a login, by what the session and the provider say of it. */
 import { expect, test } from "vitest";
 import { endUpstream } from "../../../../src/service/session/endings/upstream.ts";
-import type { Place, Session, Upstream } from "../../../../src/service/session/model.ts";
+import type { Session, StorePart, Upstream } from "../../../../src/service/session/model.ts";
 import { type EndOutcome, StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { type WallMs, wallMs } from "../../../../src/service/session/time.ts";
 import { findOf, NOW, ORIGIN, REQUESTER, SID, script, sessionOf, sidOf } from "../../../support/session/scripted.ts";
@@ -28,7 +28,7 @@ async function end(
     end: async () => outcome,
   });
   const { sessionsOf, find, end: endOne } = port.store;
-  const shiftMs = (place?: Place) => (place !== undefined && "sid" in place ? SHIFT : 0);
+  const shiftMs = (place?: StorePart) => (place !== undefined && "sid" in place ? SHIFT : 0);
   const store = { sessionsOf, find, end: endOne, shiftMs, note };
   const count = await endUpstream(
     { store, audit: port.audit },
@@ -130,7 +130,7 @@ test("if one session cannot be ended, the others end, and the call fails, so tha
     },
   });
   const { sessionsOf, find, end: endOne } = port.store;
-  const shiftMs = (place?: Place) => (place !== undefined && "sid" in place ? SHIFT : 0);
+  const shiftMs = (place?: StorePart) => (place !== undefined && "sid" in place ? SHIFT : 0);
   const store = { sessionsOf, find, end: endOne, shiftMs, note };
   const login = { issuer: ISSUER, subject: "u", createdUntil: CREATED, leftMs: 0 };
   await expect(endUpstream({ store, audit: port.audit }, login, REQUESTER)).rejects.toThrow(StoreUnavailable);

@@ -9,14 +9,14 @@ import {
   requesterOf,
 } from "../../../../src/service/session/events/due-lines.ts";
 import type { DueRecord } from "../../../../src/service/session/events/events.ts";
-import type { Place } from "../../../../src/service/session/model.ts";
+import type { StorePart } from "../../../../src/service/session/model.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
 import { NOW, REQUESTER, SID } from "../../../support/session/scripted.ts";
 
 const OF_ALL = 1_000;
 const OF_SESSION = 50_000;
 /** Without a place it is that of the store as a whole. */
-function shiftMs(place?: Place): number {
+function shiftMs(place?: StorePart): number {
   if (place === undefined) return OF_ALL;
   if ("sid" in place && place.sid === SID) return OF_SESSION;
   throw new Error("no such place");

@@ -5,7 +5,7 @@ import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import type { SubscriptionDefinition } from "../../../../src/service/signals/model.ts";
 import type { Cursor, Lease, StoreWithSignals } from "../../../../src/service/signals/ports.ts";
 import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
-import { createSessionTable } from "../../../../src/service/store/embedded/rows.ts";
+import { createSessionRows } from "../../../../src/service/store/embedded/rows.ts";
 import { createSignalSteps } from "../../../../src/service/store/embedded/signal-steps.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
 import { openNewFile, START } from "../../../support/store/embedded-file.ts";
@@ -125,7 +125,7 @@ test("a step that another process has taken in the meantime does nothing", () =>
   const db = new DatabaseSync(":memory:");
   for (const step of MIGRATIONS) db.exec(step);
   const sql = prepareStatements(db);
-  const steps = createSignalSteps(sql, createSessionTable(sql), DAY);
+  const steps = createSignalSteps(sql, createSessionRows(sql), DAY);
   expect(steps.pending()).toBeUndefined();
   steps.continueEndOfAll();
   steps.appendEndOfAll("nobody" as never);

@@ -3,7 +3,7 @@ import { DatabaseSync, StatementSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
-import { createSessionTable, rotationOf, sessionOf } from "../../../../src/service/store/embedded/rows.ts";
+import { createSessionRows, rotationOf, sessionOf } from "../../../../src/service/store/embedded/rows.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
 import { grownWithEachCall } from "../../../support/old-generation.ts";
 import { fullSession, nonce, subject } from "../../../support/store/sessions.ts";
@@ -12,7 +12,7 @@ function tableWithSession() {
   const db = new DatabaseSync(":memory:");
   onTestFinished(() => db.close());
   for (const step of MIGRATIONS) db.exec(step);
-  const table = createSessionTable(prepareStatements(db));
+  const table = createSessionRows(prepareStatements(db));
   const first = nonce();
   const session = table.insert(fullSession(subject()), first, storeMs(1_700_000_000_000));
   return { table, session, first };

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { RECORDED_WITHIN_MS } from "../../../../src/service/store/event-text.ts";
-import { createConnections } from "../../../../src/service/store/redis/connection/connection.ts";
+import { createRedisConnections } from "../../../../src/service/store/redis/connection/connection.ts";
 import { createSubjectEnds, type SubjectEnds } from "../../../../src/service/store/redis/end-all.ts";
 import { Link } from "../../../../src/service/store/redis/link.ts";
 import { tagOfSubject } from "../../../../src/service/store/redis/partitions.ts";
@@ -47,7 +47,7 @@ async function logged(store: SessionStore, sids: readonly SessionId[]): Promise<
  */
 async function ends(redis: RedisServer, after: (verb: string) => Promise<void>): Promise<SubjectEnds> {
   const options = redisOptions(redis.url, PATIENT);
-  const connections = createConnections(options.target, options.commandTimeoutMs);
+  const connections = createRedisConnections(options.target, options.commandTimeoutMs);
   const link = new Link(options, connections.connect());
   onTestFinished(() => {
     link.close();

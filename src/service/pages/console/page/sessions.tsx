@@ -9,7 +9,7 @@ import { Empty, Forbidden, Given, Loading, Problem } from "./parts.tsx";
 import { addressOf, EMPTY_FILTER, type Filter, SearchForm } from "./search.tsx";
 import { SessionTable } from "./session-table.tsx";
 import { Timeline } from "./timeline.tsx";
-import { type Found, useSessions } from "./use-sessions.ts";
+import { type FoundSessions, useSessions } from "./use-sessions.ts";
 
 type Props = { readonly me: Me; readonly wanted: string };
 
@@ -86,7 +86,7 @@ export function SessionsView({ me, wanted }: Props) {
 
 type HeadingProps = {
   readonly subject: string;
-  readonly found: Found | undefined;
+  readonly found: FoundSessions | undefined;
   readonly mayEnd: boolean;
   readonly onEndAll: () => void;
   /** These two are undefined if the admin token does not allow it. */
@@ -142,7 +142,7 @@ function Heading({ subject, found, mayEnd, onEndAll, onExport, onForget }: Headi
 }
 
 type ListProps = {
-  readonly found: Found;
+  readonly found: FoundSessions;
   readonly wanted: string;
   readonly mayEnd: boolean;
   readonly busy: boolean;

@@ -9,7 +9,7 @@ const PAGE = 25;
 /** A session id is 17 bytes in base64url. A subject may look like one, too. */
 const SESSION_ID = /^[\w-]{23}$/;
 
-export type Found = {
+export type FoundSessions = {
   readonly sessions: readonly Session[];
   readonly next: string;
   readonly byId: boolean;
@@ -26,7 +26,7 @@ async function findById(text: string): Promise<Session | undefined> {
   }
 }
 
-async function find(wanted: string, filter: Filter, before: Found | undefined): Promise<Found> {
+async function find(wanted: string, filter: Filter, before: FoundSessions | undefined): Promise<FoundSessions> {
   const byId = before === undefined ? await findById(wanted) : undefined;
   if (byId !== undefined) return { sessions: [byId], next: "", byId: true };
   const request = { ...requestOf(filter), subject: wanted, pageSize: PAGE, pageToken: before?.next ?? "" };
@@ -36,13 +36,13 @@ async function find(wanted: string, filter: Filter, before: Found | undefined): 
 
 /** @param wanted a subject, the id of a session, or nothing */
 export function useSessions(wanted: string, filter: Filter, mayRead: boolean) {
-  const [found, setFound] = useState<Found>();
+  const [found, setFound] = useState<FoundSessions>();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   /** Counts the searches. The response to an earlier search is not displayed. */
   const latest = useRef(0);
   const load = useCallback(
-    async (before?: Found) => {
+    async (before?: FoundSessions) => {
       latest.current++;
       const own = latest.current;
       setBusy(true);

@@ -2,9 +2,9 @@
 import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../../config/redis-url.ts";
-import { type Client, createConnections, disconnect } from "../connection/connection.ts";
+import { type Client, createRedisConnections, disconnect } from "../connection/connection.ts";
 import { isDenied, reportedBy } from "../connection/failure.ts";
-import { createSender, type Sender } from "../connection/send.ts";
+import { type CommandSender, createCommandSender } from "../connection/send.ts";
 import { loadScripts } from "../scripts.ts";
 import { findingsOf, type Info, type NodeFinding, readInfo, serverOf } from "./findings.ts";
 import { rightsOf } from "./fitness.ts";
@@ -40,8 +40,8 @@ type Examination =
   | { readonly ok: false; readonly reason: Error };
 
 export async function examineRedis(target: RedisTarget, waitReplicas: number, now: () => number): Promise<Examination> {
-  const sender = createSender(COMMAND_TIMEOUT_MS);
-  const connections = createConnections(target, COMMAND_TIMEOUT_MS);
+  const sender = createCommandSender(COMMAND_TIMEOUT_MS);
+  const connections = createRedisConnections(target, COMMAND_TIMEOUT_MS);
   const client = connections.connect();
   try {
     const refused = await connected(client);
@@ -79,7 +79,7 @@ function connected(client: Client): Promise<Error | undefined> {
 
 async function factsOf(
   node: Redis,
-  sender: Sender,
+  sender: CommandSender,
   needed: readonly string[],
   clustered: boolean,
   now: () => number,
@@ -116,7 +116,7 @@ async function nodeReady(node: Redis): Promise<void> {
 }
 
 /** @throws the error of the check, unless it says why the node refuses writes */
-async function permissionsOf(node: Redis, sender: Sender, needed: readonly string[]) {
+async function permissionsOf(node: Redis, sender: CommandSender, needed: readonly string[]) {
   const { missing: missingPermissions, error } = await rightsOf(node, sender, needed);
   if (error === undefined) return { missingPermissions };
   if (!/^(OOM|MISCONF|NOREPLICAS) /.test(error.message)) throw error;
@@ -124,7 +124,7 @@ async function permissionsOf(node: Redis, sender: Sender, needed: readonly strin
 }
 
 /** Compares the node's clock with this machine's. Returns undefined if the user may not run TIME. */
-async function clockOf(node: Redis, sender: Sender, now: () => number): Promise<NodeFacts["clock"]> {
+async function clockOf(node: Redis, sender: CommandSender, now: () => number): Promise<NodeFacts["clock"]> {
   try {
     const before = now();
     const [seconds, micros] = (await sender.send(node, "time", [])) as Buffer[];

@@ -1,7 +1,7 @@
 /** What INFO of a Redis node shows that an operator has to correct. The start and `doctor` report the same findings. */
 import type { Redis } from "ioredis";
 import { isDenied } from "../connection/failure.ts";
-import type { Sender } from "../connection/send.ts";
+import type { CommandSender } from "../connection/send.ts";
 
 /** Returns the value of a field of INFO; empty if the node does not report it. */
 export type Info = (field: string) => string;
@@ -20,7 +20,7 @@ export type NodeFinding = {
  */
 export async function readInfo(
   node: Redis,
-  sender: Sender,
+  sender: CommandSender,
   command: string,
   args: readonly string[],
 ): Promise<Info | undefined> {

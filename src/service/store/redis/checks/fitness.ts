@@ -3,7 +3,7 @@ import { Cluster, type Redis } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../../session/ports.ts";
 import { type Client, mastersOf, nodeKey } from "../connection/connection.ts";
 import { isDenied, reportedBy } from "../connection/failure.ts";
-import type { Sender } from "../connection/send.ts";
+import type { CommandSender } from "../connection/send.ts";
 import { readLua } from "../scripts.ts";
 import { findingsOf, type Info, isOld, type NodeFinding, readInfo } from "./findings.ts";
 import { missingPermissions } from "./permissions.ts";
@@ -26,7 +26,7 @@ const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnava
  */
 export async function checkFitness(
   client: Client,
-  sender: Sender,
+  sender: CommandSender,
   needed: readonly string[],
   warn: (message: string) => void,
 ): Promise<Fitness> {
@@ -57,7 +57,7 @@ function checkConnections(client: Client): Fitness {
 /** @throws StoreRefused with everything that an operator has to correct */
 async function checkNode(
   node: Redis,
-  sender: Sender,
+  sender: CommandSender,
   needed: readonly string[],
   clustered: boolean,
   warn: (message: string) => void,
@@ -83,7 +83,12 @@ async function checkNode(
 const nameOf = ({ options }: Redis) => `the Redis at ${options.host}:${options.port}`;
 
 /** Returns why the node cannot be used at the moment, if it cannot. */
-async function stateOf(info: Info, node: Redis, sender: Sender, clustered: boolean): Promise<string | undefined> {
+async function stateOf(
+  info: Info,
+  node: Redis,
+  sender: CommandSender,
+  clustered: boolean,
+): Promise<string | undefined> {
   if (info("loading") === "1") return "is loading";
   if (info("role") !== "master") return "is a replica";
   const cluster = clustered ? await readInfo(node, sender, "cluster", ["info"]) : undefined;
@@ -93,7 +98,7 @@ async function stateOf(info: Info, node: Redis, sender: Sender, clustered: boole
 type Rights = { readonly missing: string; readonly error: Error | undefined };
 
 /** Returns the permissions that the user lacks, or why they cannot be checked. A user who may not run scripts has to get all of them. */
-export async function rightsOf(node: Redis, sender: Sender, needed: readonly string[]): Promise<Rights> {
+export async function rightsOf(node: Redis, sender: CommandSender, needed: readonly string[]): Promise<Rights> {
   try {
     const denied = (await sender.send(node, "eval", [PERMISSIONS, 0, needed])) as Buffer[];
     return { missing: missingPermissions(denied.map((command) => command.toString("latin1"))), error: undefined };
@@ -113,7 +118,7 @@ const denial = ({ options }: Redis, missing: string) =>
 export async function refusalOf(
   error: unknown,
   client: Client,
-  sender: Sender,
+  sender: CommandSender,
   needed: readonly string[],
 ): Promise<StoreRefused | undefined> {
   if (error instanceof StoreRefused) return error;
@@ -132,7 +137,7 @@ export async function refusalOf(
 }
 
 /** The client of a cluster drops its nodes when CLUSTER SLOTS is denied, so a connection of its own finds what else is denied. */
-async function missingOn(node: Redis, sender: Sender, needed: readonly string[]): Promise<string> {
+async function missingOn(node: Redis, sender: CommandSender, needed: readonly string[]): Promise<string> {
   const probe = node
     .duplicate({ lazyConnect: false, enableOfflineQueue: true, retryStrategy: () => null })
     .on("error", () => {});

@@ -5,7 +5,7 @@
 import type { RedisTarget } from "../../../config/redis-url.ts";
 import { StoreRefused } from "../../../session/ports.ts";
 import type { Client } from "../connection/connection.ts";
-import type { Sender } from "../connection/send.ts";
+import type { CommandSender } from "../connection/send.ts";
 import { FIRST_TAG } from "../partitions.ts";
 import { readLua } from "../scripts.ts";
 
@@ -38,7 +38,7 @@ export const remedyFor = (target: RedisTarget) =>
   `set REDIS_KEY_PREFIX to give this one keys of its own; if it is to take over, delete the key ${ownerKey(target)} first`;
 
 /** Returns the name of the deployment that owns the keys; empty if there is none. */
-export async function readOwner(client: Client, sender: Sender, target: RedisTarget): Promise<string> {
+export async function readOwner(client: Client, sender: CommandSender, target: RedisTarget): Promise<string> {
   return String((await sender.send(client, "get", [ownerKey(target)])) ?? "");
 }
 
@@ -52,7 +52,7 @@ type Options = {
  * Returns a function that writes the name of this deployment, if it has changed since the last call. Only its first success can be refused:
  * an instance that has served these keys goes on. @throws by that function: StoreRefused if the keys belong to another deployment
  */
-export function createClaim(client: Client, sender: Sender, { target, owner }: Options): () => Promise<void> {
+export function createClaim(client: Client, sender: CommandSender, { target, owner }: Options): () => Promise<void> {
   const key = ownerKey(target);
   let claimed: string | undefined;
   return async () => {

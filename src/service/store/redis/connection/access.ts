@@ -3,7 +3,7 @@ import type { Cluster, Redis, RedisOptions } from "ioredis";
 import { passwordOfUrl, type RedisTarget } from "../../../config/redis-url.ts";
 import { createCredentials } from "./credentials.ts";
 import type { Log } from "./failure.ts";
-import { createSender } from "./send.ts";
+import { createCommandSender } from "./send.ts";
 import { createTlsAccess } from "./tls.ts";
 
 export type Access = {
@@ -31,7 +31,7 @@ export function createAccess(target: RedisTarget, commandTimeoutMs: number, log:
     password: target.sentinelPassword,
     passwordFile: target.sentinelPasswordFile,
   });
-  const sender = createSender(commandTimeoutMs);
+  const sender = createCommandSender(commandTimeoutMs);
   const open = new Set<Redis>();
   const clusters: Cluster[] = [];
   const stops = [

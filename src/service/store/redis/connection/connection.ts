@@ -72,7 +72,7 @@ function guard(client: Redis, commandTimeoutMs: number): void {
 }
 
 /** Opens the connections of one store, which share their credentials and files. */
-export type Connections = {
+export type RedisConnections = {
   /** Connects to Redis. A client of a cluster connects to every node. */
   connect(): Client;
   /** Connects to one node of a cluster, and again whenever that connection is lost. */
@@ -84,7 +84,11 @@ export type Connections = {
 };
 
 /** @param commandTimeoutMs ms @throws if a file of the target cannot be used */
-export function createConnections(target: RedisTarget, commandTimeoutMs: number, log: Log = () => {}): Connections {
+export function createRedisConnections(
+  target: RedisTarget,
+  commandTimeoutMs: number,
+  log: Log = () => {},
+): RedisConnections {
   const access = createAccess(target, commandTimeoutMs, log);
   const use = (client: Redis) => {
     guard(client, commandTimeoutMs);

@@ -7,7 +7,7 @@ import type { Redis, RedisOptions } from "ioredis";
 import { type FileValue, valueOfFiles } from "../../../../platform/files/file-value.ts";
 import { followFile, type Taken } from "../../../../platform/files/follow.ts";
 import type { Log } from "./failure.ts";
-import type { Sender } from "./send.ts";
+import type { CommandSender } from "./send.ts";
 
 type Account = {
   readonly username: string | undefined;
@@ -24,7 +24,7 @@ type Credentials = {
   /** Makes a client use the present password at its next connections. */
   renew(options: RedisOptions, option?: "password" | "sentinelPassword"): void;
   /** Follows the file of the password, until the returned function is called. @param open returns the connections to authenticate */
-  follow(open: () => readonly Redis[], sender: Sender, log: Log): () => void;
+  follow(open: () => readonly Redis[], sender: CommandSender, log: Log): () => void;
 };
 
 /** @throws if the file cannot be read */
@@ -64,7 +64,7 @@ async function authenticateAll(
   credentials: Credentials,
   file: FileValue<string>,
   open: () => readonly Redis[],
-  sender: Sender,
+  sender: CommandSender,
   log: Log,
 ): Promise<Taken<Error>> {
   try {
@@ -84,7 +84,12 @@ function passwordOf({ condition }: Redis): string | undefined {
   return Array.isArray(condition?.auth) ? condition.auth[1] : condition?.auth;
 }
 
-async function authenticate(redis: Redis, credentials: Credentials, password: string, sender: Sender): Promise<void> {
+async function authenticate(
+  redis: Redis,
+  credentials: Credentials,
+  password: string,
+  sender: CommandSender,
+): Promise<void> {
   const { condition } = redis;
   const { username } = credentials;
   credentials.renew(redis.options);

@@ -16,7 +16,7 @@ type Client = Redis | Cluster;
  */
 export type Argument = string | number | Buffer;
 
-export type Sender = {
+export type CommandSender = {
   /** Strings in the reply are Buffers. */
   send(to: Client, name: string, args: readonly (Argument | readonly Argument[])[]): Promise<unknown>;
   sendCommand(to: Client, command: Command): Promise<unknown>;
@@ -27,7 +27,7 @@ export type Sender = {
 const MAX_GATHERED_BYTES = 2_560;
 
 /** @param timeoutMs how long a reply is awaited, in ms. The wait may be one turn (50 ms) longer */
-export function createSender(timeoutMs: number): Sender {
+export function createCommandSender(timeoutMs: number): CommandSender {
   /**
    * `turn` has the commands of this turn that have no reply yet, and holes for the others. `before` has those of each earlier turn.
    *

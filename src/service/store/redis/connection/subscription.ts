@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { createWakers, type Wakers } from "../../wakers.ts";
 import { parseEntries } from "../log-entry.ts";
-import { type Client, type Connections, disconnect } from "./connection.ts";
+import { type Client, disconnect, type RedisConnections } from "./connection.ts";
 
 /**
  * lua/lib/hand_over.lua publishes this when a session has ended and sessions that are attached to it have to end as well. It is not an
@@ -15,7 +15,7 @@ const HAND_OVER = "^";
  */
 export function subscribe(
   client: Client,
-  { connectSubscriber }: Pick<Connections, "connectSubscriber">,
+  { connectSubscriber }: Pick<RedisConnections, "connectSubscriber">,
   name: string,
 ): Pick<Wakers, "add"> & { addHandOver: (wake: () => void) => () => void; close(): void } {
   let subscriber: Client | undefined;

@@ -11,7 +11,6 @@ import type {
   UnbindOutcome,
   UpdateOutcome,
 } from "../../../session/ports.ts";
-import type { RotationOutcome } from "../../../session/rotation/rotation.ts";
 import { decodeChild, decodeRotation, decodeSession, timeAt } from "./record.ts";
 
 /** The offset of the store's time in a reply. A letter precedes it. */
@@ -23,19 +22,23 @@ const RECORD = 7;
 /** The letter that precedes the outcome's letter in a reply if the refresh has bound the session to its device key. */
 const FIRST_USE = "b";
 
-/** Outcomes by their letter in replies of lua/rotate.lua. P, R, H and V say that the request also had a fresh device cookie,
- * or proved the session's key. */
-const ROTATE_OUTCOMES: Readonly<
-  Record<string, RotationOutcome | Extract<RotateOutcome, { readonly ok: false }>["reason"]>
-> = {
-  p: "repeat",
-  r: "rotate",
-  h: "heal",
-  v: "recover",
-  P: "repeat",
-  R: "rotate",
-  H: "heal",
-  V: "recover",
+type Rotated = Extract<RotateOutcome, { readonly ok: true }>;
+type NotRotated = Extract<RotateOutcome, { readonly ok: false }>["reason"];
+
+/** Successful outcomes of lua/rotate.lua by their letter. `proven`: the request had a fresh device cookie, or proved the session's key. */
+const ROTATED: Readonly<Record<string, Pick<Rotated, "outcome"> & { readonly device: "proven" | "unproven" }>> = {
+  p: { outcome: "repeat", device: "unproven" },
+  r: { outcome: "rotate", device: "unproven" },
+  h: { outcome: "heal", device: "unproven" },
+  v: { outcome: "recover", device: "unproven" },
+  P: { outcome: "repeat", device: "proven" },
+  R: { outcome: "rotate", device: "proven" },
+  H: { outcome: "heal", device: "proven" },
+  V: { outcome: "recover", device: "proven" },
+};
+
+/** Refusals of lua/rotate.lua by their letter. */
+const NOT_ROTATED: Readonly<Record<string, NotRotated>> = {
   x: "reuse",
   X: "two_holders",
   d: "device_proof_missing",
@@ -55,33 +58,29 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
   const isFirstUse = letter(whole) === FIRST_USE;
   const bytes = isFirstUse ? whole.subarray(1) : whole;
   const first = letter(bytes);
-  const outcome = ROTATE_OUTCOMES[first];
-  switch (outcome) {
+  const rotated = ROTATED[first];
+  if (rotated !== undefined) {
+    const session = decodeSession(sid, bytes, RECORD);
+    const child = decodeChild(bytes, RECORD);
+    const device = isFirstUse ? "first_use" : rotated.device;
+    return { ok: true, outcome: rotated.outcome, session, child, now: timeAt(bytes, TIME), device };
+  }
+  const reason = NOT_ROTATED[first];
+  switch (reason) {
     case undefined:
       throw new TypeError("the rotate script returned an unknown outcome");
-    case "revoked":
-    case "unknown":
-    case "idle":
-    case "expired":
-    case "wrong_transport":
-    case "wrong_client":
-      return { ok: false, reason: outcome };
     case "reuse":
     case "two_holders": {
       const { subject, actor } = decodeSession(sid, bytes, RECORD);
-      return { ok: false, reason: outcome, subject, actor: actor?.subject };
+      return { ok: false, reason, subject, actor: actor?.subject };
     }
     case "device_proof_missing":
     case "device_required":
     case "proof_missing":
     case "other_key":
-      return { ok: false, reason: outcome, session: decodeSession(sid, bytes, RECORD) };
-    default: {
-      const session = decodeSession(sid, bytes, RECORD);
-      const child = decodeChild(bytes, RECORD);
-      const device = isFirstUse ? "first_use" : first < "a" ? "proven" : "unproven";
-      return { ok: true, outcome, session, child, now: timeAt(bytes, TIME), device };
-    }
+      return { ok: false, reason, session: decodeSession(sid, bytes, RECORD) };
+    default:
+      return { ok: false, reason };
   }
 }
 
@@ -131,7 +130,7 @@ const ENDING = "ending";
 const MARKED = { ok: true, wasLive: false } as const;
 const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
 
-/** Returns whether the session has ended in a logout of many sessions of its subject that is still under way. */
+/** Returns whether the session has ended in a bulk logout that is not finished. */
 export function isEnding(reply: unknown): boolean {
   return text(reply) === ENDING;
 }

@@ -4,7 +4,7 @@
  * does the state that other tests leave in a process.
  */
 import { Command, Redis } from "ioredis";
-import { createSender } from "../../../../../src/service/store/redis/connection/send.ts";
+import { createCommandSender } from "../../../../../src/service/store/redis/connection/send.ts";
 import { oldGeneration } from "../../../../support/old-generation.ts";
 
 /** Few of the commands wait when garbage is collected. Those that do are promoted, as they should be. */
@@ -29,7 +29,7 @@ class Held extends Redis {
 }
 
 const client = new Held({ lazyConnect: true });
-const sender = createSender(60_000);
+const sender = createCommandSender(60_000);
 
 /** Returns how many bytes are promoted for each command. */
 async function exchange(): Promise<number> {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { TlsFiles } from "../../../../../src/service/config/redis-url.ts";
 import { StoreUnavailable } from "../../../../../src/service/session/ports.ts";
-import { createConnections, disconnect } from "../../../../../src/service/store/redis/connection/connection.ts";
+import { createRedisConnections, disconnect } from "../../../../../src/service/store/redis/connection/connection.ts";
 import type { Log } from "../../../../../src/service/store/redis/connection/failure.ts";
 import { createRedisStore } from "../../../../../src/service/store/redis/store.ts";
 import { selfSigned } from "../../../../support/certificate.ts";
@@ -87,7 +87,7 @@ test.each([
 });
 
 test("a second error of a socket, such as an alert after a refused certificate, does not end the process", async () => {
-  const connections = createConnections(targetOf("127.0.0.1"), 500);
+  const connections = createRedisConnections(targetOf("127.0.0.1"), 500);
   const client = connections.connect();
   onTestFinished(() => {
     disconnect(client);
