@@ -61,7 +61,7 @@ if flags > 1 or proof8 then
     in_body = presented_how == IN_BODY,
     renewal_skipped = presented_how == RENEWAL_SKIPPED,
     device_life = device_life and tonumber(device_life) or math.huge,
-    cookie = device4 and device_issued_at ~= '0' and bytes_of(device1, device2, device3, device4),
+    cookie = device4 and bytes_of(device1, device2, device3, device4),
     cookie_issued_at = tonumber(device_issued_at),
     proof = proof,
     client = client,
