@@ -3,7 +3,7 @@ import { readFileSync, readSync } from "node:fs";
 import { errorCode } from "../../platform/files/error-code.ts";
 import { readCommandLine } from "../config/command-line.ts";
 import type { Environment } from "../config/reader.ts";
-import { CommandError } from "./context.ts";
+import { CommandError, usageError } from "./context.ts";
 
 /** Returns the name of an input in messages; the path `-` is standard input. */
 export const inputName = (path: string) => (path === "-" ? "standard input" : path);
@@ -31,6 +31,13 @@ function readStandardInput(): string {
       if (errorCode(error) !== "EAGAIN") throw error;
       Atomics.wait(pause, 0, 0, 10);
     }
+  }
+}
+
+/** Refuses a command that would read both a token and something else from standard input. @throws CommandError */
+export function requireOneInput(what: string, path: string | undefined, tokenFile: string | undefined): void {
+  if (path === "-" && tokenFile === "-") {
+    throw usageError(`standard input has the ${what}: give the token by another way`);
   }
 }
 

@@ -163,7 +163,6 @@ describe("session-service keys", () => {
     [["list", "--frob"], "unknown option '--frob'"],
     [["list", "a"], "too many arguments"],
     [["remove", "a", "b"], "too many arguments"],
-    [["retire"], "retire is called remove now"],
     [["rotate", "--pick-up", "soon"], "It must be a number of seconds."],
     [[], "Usage: session-service keys"],
   ])("refuses wrong arguments: %j", (args, fault) => {

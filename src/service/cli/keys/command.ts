@@ -1,7 +1,7 @@
 /** `session-service keys …`: manages the key ring. It never prints a secret. */
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { SIGNING_ALGS } from "../../tokens/jws.ts";
-import { type Context, EXIT_CODES, usageError } from "../context.ts";
+import { type Context, EXIT_CODES } from "../context.ts";
 import type { KeysOptions } from "./run.ts";
 
 const HELP = `Ages come from JWKS_MAX_AGE, ACCESS_TOKEN_TTL and SESSION_IDLE_TTL: set them as for the service.
@@ -49,9 +49,6 @@ export function addKeysCommand(program: Command, context: Context): void {
     .addOption(algOption("of a new signing key (otherwise as before)"))
     .addOption(pickUpOption())
     .action((kid, options) => run("revoke", kid, options));
-  keys.command("retire", { hidden: true }).action(() => {
-    throw usageError("retire is called remove now: `session-service keys remove`");
-  });
 }
 
 const algOption = (which: string) => new Option("--alg <algorithm>", which).choices(SIGNING_ALGS);

@@ -2,10 +2,10 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallOptions } from "../admin-api/options.ts";
 import { CommandError, type Context, usageError } from "../context.ts";
-import { confirm, readLines } from "../input.ts";
+import { confirm, readLines, requireOneInput } from "../input.ts";
 import { countOf, table } from "../output/text.ts";
 import { isoText } from "../output/times.ts";
-import { callForAll, reportRest, restAsJson, type WorkOptions } from "./leftovers.ts";
+import { callForAll, reportRest, restAsJson, subjectsOf, type WorkOptions } from "./leftovers.ts";
 
 export async function endSessions(
   context: Context,
@@ -14,8 +14,7 @@ export async function endSessions(
 ): Promise<void> {
   const isList = operands.includes("-");
   if (isList && operands.length > 1) throw usageError("- takes the place of all session ids");
-  if (isList && options.tokenFile === "-")
-    throw usageError("standard input has the ids: give the token by another way");
+  requireOneInput("ids", isList ? "-" : undefined, options.tokenFile);
   if (options.left !== undefined && !isList) throw usageError("--left needs a list of ids: -");
   const items = { all: isList ? readLines("-") : operands, isList };
   const api = openAdminApi(context.env, options);
@@ -47,13 +46,9 @@ type EndAllOptions = CallOptions &
 
 export async function endAllSessions(context: Context, options: EndAllOptions): Promise<void> {
   checkOptions(options);
+  const items = subjectsOf(options);
   if (options.everyone) return endEverybodys(context, options);
-  const { subject = "", subjectsFrom, except = "", json } = options;
-  // The list of subjects is read before the token. `checkOptions` has refused options that would read both from standard input.
-  const items = {
-    all: subjectsFrom === undefined ? [subject] : readLines(subjectsFrom),
-    isList: subjectsFrom !== undefined,
-  };
+  const { except = "", json } = options;
   const api = openAdminApi(context.env, options);
   const outcome = await callForAll(context, items, options, async (each, signal) => {
     const request = { subject: each, exceptSessionId: except };
@@ -70,17 +65,13 @@ export async function endAllSessions(context: Context, options: EndAllOptions): 
 }
 
 function checkOptions(options: EndAllOptions): void {
-  const { subject, subjectsFrom, everyone, except, createdBefore, yes, tokenFile, left } = options;
+  const { subject, subjectsFrom, everyone, except, createdBefore, yes } = options;
   if ([subject, subjectsFrom, everyone].filter((given) => given !== undefined).length !== 1) {
     throw usageError("give exactly one of --subject, --subjects-from and --everyone");
   }
   if (except !== undefined && subject === undefined) throw usageError("--except needs --subject");
   if (createdBefore !== undefined && !everyone) throw usageError("--created-before needs --everyone");
-  if (left !== undefined && subjectsFrom === undefined) throw usageError("--left needs --subjects-from");
   if (yes && !everyone) throw usageError("--yes needs --everyone");
-  if (subjectsFrom === "-" && tokenFile === "-") {
-    throw usageError("standard input has the subjects: give the token by another way");
-  }
 }
 
 async function endEverybodys(context: Context, options: EndAllOptions): Promise<void> {

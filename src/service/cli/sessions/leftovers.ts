@@ -1,7 +1,8 @@
 /** Makes a call for each item of a list, and writes the items that remain unfinished to a file, for the next attempt. */
 import { writeFileSync } from "node:fs";
 import { errorCode } from "../../../platform/files/error-code.ts";
-import { CommandError, type Context, EXIT } from "../context.ts";
+import { CommandError, type Context, EXIT, usageError } from "../context.ts";
+import { readLines, requireOneInput } from "../input.ts";
 import { printable } from "../output/text.ts";
 import { callForMany, type Outcome } from "./many.ts";
 
@@ -14,6 +15,22 @@ export type WorkOptions = {
 
 /** The items of a command, and whether the user gave them as a list. */
 type Items = { readonly all: readonly string[]; readonly isList: boolean };
+
+type SubjectOptions = Pick<WorkOptions, "left"> & {
+  readonly subject?: string;
+  /** The file with the subjects of many users. */
+  readonly subjectsFrom?: string;
+  readonly tokenFile?: string;
+};
+
+/** Returns the subjects that the options of a command name. The list is read before the token. @throws CommandError */
+export function subjectsOf({ subject = "", subjectsFrom, left, tokenFile }: SubjectOptions): Items {
+  if (left !== undefined && subjectsFrom === undefined) throw usageError("--left needs --subjects-from");
+  requireOneInput("subjects", subjectsFrom, tokenFile);
+  return subjectsFrom === undefined
+    ? { all: [subject], isList: false }
+    : { all: readLines(subjectsFrom), isList: true };
+}
 
 export async function callForAll<Result>(
   context: Context,

@@ -11,8 +11,8 @@ import {
 import { type AdminApi, openAdminApi } from "../admin-api/client.ts";
 import type { CallFailure } from "../admin-api/failure.ts";
 import type { CallOptions } from "../admin-api/options.ts";
-import { CommandError, type Context, usageError } from "../context.ts";
-import { readText } from "../input.ts";
+import { CommandError, type Context } from "../context.ts";
+import { readText, requireOneInput } from "../input.ts";
 import { fields, table } from "../output/text.ts";
 import { moment, relative, shownAt } from "../output/times.ts";
 
@@ -41,9 +41,7 @@ export async function createSubscription(
 ): Promise<void> {
   const { kind, audience = [], signingAlg = "", subject = "", clientId = "", reason = [], event = [] } = options;
   const { secretFile, tokenFile } = options;
-  if (secretFile === "-" && tokenFile === "-") {
-    throw usageError("standard input has the secret: give the token by another way");
-  }
+  requireOneInput("secret", secretFile, tokenFile);
   const secret = secretFile === undefined ? "" : readText(secretFile).trim();
   const filter = { subject, clientId, reasons: reason, events: event };
   const request = { kind: SUBSCRIPTION_KINDS[kind], endpoint, audience, signingAlg, filter, secret };

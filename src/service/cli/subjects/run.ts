@@ -6,9 +6,9 @@ import {
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallOptions } from "../admin-api/options.ts";
 import { CommandError, type Context, usageError } from "../context.ts";
-import { confirm, readLines } from "../input.ts";
+import { confirm } from "../input.ts";
 import { countOf } from "../output/text.ts";
-import { callForAll, reportRest, restAsJson, type WorkOptions } from "../sessions/leftovers.ts";
+import { callForAll, reportRest, restAsJson, subjectsOf, type WorkOptions } from "../sessions/leftovers.ts";
 
 /** Prints all pages as one document. */
 export async function exportSubject(
@@ -34,10 +34,12 @@ type ForgetOptions = CallOptions &
   WorkOptions & { readonly subject?: string; readonly subjectsFrom?: string; readonly yes?: boolean };
 
 export async function forgetSubjects(context: Context, options: ForgetOptions): Promise<void> {
-  checkOptions(options);
-  const { subject = "", subjectsFrom, yes, json } = options;
-  const isList = subjectsFrom !== undefined;
-  const items = { all: isList ? readLines(subjectsFrom) : [subject], isList };
+  const { subject, subjectsFrom, yes, json } = options;
+  if ((subject === undefined) === (subjectsFrom === undefined)) {
+    throw usageError("give exactly one of --subject and --subjects-from");
+  }
+  if (subjectsFrom === "-" && !yes) throw usageError("standard input has the subjects: confirm with --yes");
+  const items = subjectsOf(options);
   const api = openAdminApi(context.env, options);
   const users = countOf(items.all.length, "user");
   if (!yes && !(await confirm(`Remove what is stored of ${users} at ${api.url}? It cannot be undone.`))) {
@@ -64,15 +66,4 @@ export async function forgetSubjects(context: Context, options: ForgetOptions): 
     context.note(`subscriptions still name a user in their filter: ${subscriptionIds.join(", ")}`);
   }
   reportRest(context, items, options, outcome, summary);
-}
-
-function checkOptions({ subject, subjectsFrom, left, tokenFile, yes }: ForgetOptions): void {
-  if ((subject === undefined) === (subjectsFrom === undefined)) {
-    throw usageError("give exactly one of --subject and --subjects-from");
-  }
-  if (left !== undefined && subjectsFrom === undefined) throw usageError("--left needs --subjects-from");
-  if (subjectsFrom === "-" && tokenFile === "-") {
-    throw usageError("standard input has the subjects: give the token by another way");
-  }
-  if (subjectsFrom === "-" && !yes) throw usageError("standard input has the subjects: confirm with --yes");
 }

@@ -16,7 +16,7 @@ import { parseSessionId, type SessionId } from "../../session/model.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { creationNote, dueRecord, eventText, parseEvent } from "../event-text.ts";
-import { buffer, buffers, text } from "./encoding/replies.ts";
+import { buffers, pairsOf, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, tagOfSession, tagOfSubject } from "./partitions.ts";
 
@@ -97,14 +97,11 @@ export function createEvents(link: Pick<Link, "run" | "clustered">): SessionEven
 
 async function readDue(link: Pick<Link, "run">, tags: readonly string[]): Promise<DueRecords> {
   const [now, ...texts] = buffers(await link.run("due", tags, [MAX_DUE]));
-  const records: DueRecord[] = [];
-  for (let at = 0; at < texts.length; at += 2) {
-    const [since, time, what = "", note = "", ...subject] = buffer(texts[at + 1])
-      .toString()
-      .split("\n");
-    const known = { key: text(texts[at]), since: storeMs(Number(since)), at: storeMs(Number(time)) };
-    records.push(dueRecord({ ...known, what, note, subject: subject.join("\n") }));
-  }
+  const records = pairsOf(texts).map(([key, due]): DueRecord => {
+    const [since, time, what = "", note = "", ...subject] = due.toString().split("\n");
+    const known = { key: text(key), since: storeMs(Number(since)), at: storeMs(Number(time)) };
+    return dueRecord({ ...known, what, note, subject: subject.join("\n") });
+  });
   return { part: tags[0] ?? "", now: storeMs(Number(text(now))), records };
 }
 

@@ -7,7 +7,7 @@
 import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { EXPIRED_NOTE } from "../event-text.ts";
-import { buffers, namesOf, sessionId, text } from "./encoding/replies.ts";
+import { buffers, namesOf, pairsOf, sessionId, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
 
@@ -103,9 +103,9 @@ export class Expiry {
       return undefined;
     }
     span.dueAt = least.length === 0 ? Number.POSITIVE_INFINITY : now + Number(text(least));
-    for (let at = 0; at < gone.length; at += 2) {
-      const { subject, actor } = namesOf(gone[at + 1] ?? rest);
-      ended.push({ sid: sessionId(gone[at] ?? rest), subject: subject || undefined, actor });
+    for (const [sid, names] of pairsOf(gone)) {
+      const { subject, actor } = namesOf(names);
+      ended.push({ sid: sessionId(sid), subject: subject || undefined, actor });
     }
     return rest;
   }

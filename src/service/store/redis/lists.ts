@@ -3,7 +3,7 @@ import type { SessionStore } from "../../session/ports.ts";
 import { afterPosition, type Candidate, search, type TakeCandidates } from "../search.ts";
 import { entryOf, positionOf, takeInCreationOrder } from "./creation-order.ts";
 import { decodeSession } from "./encoding/record.ts";
-import { buffers, listed, text } from "./encoding/replies.ts";
+import { buffers, listed, pairsOf, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, tagOfSubject } from "./partitions.ts";
 
@@ -28,16 +28,16 @@ function takeOfSubject(link: Pick<Link, "run">, subject: string): TakeCandidates
       if (text(form) === "again") continue;
       if (text(form) === "few") few = afterPosition(listed(found), position);
       else if (found.length === 0) return taken;
-      else for (let at = 0; at < found.length; at += 2) taken.push(candidateOf(found[at], found[at + 1]));
+      else taken.push(...pairsOf(found).map(candidateOf));
     }
     const rest = few?.splice(0, count - taken.length) ?? [];
     return [...taken, ...rest.map((session) => ({ position: session, session }))];
   };
 }
 
-function candidateOf(entry: Buffer | undefined, record: Buffer | undefined): Candidate {
+function candidateOf([entry, record]: readonly [Buffer, Buffer]): Candidate {
   const position = positionOf(text(entry));
-  return { position, session: record?.length ? decodeSession(position.sid, record, 0) : undefined };
+  return { position, session: record.length > 0 ? decodeSession(position.sid, record, 0) : undefined };
 }
 
 /**

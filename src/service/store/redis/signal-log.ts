@@ -11,7 +11,7 @@ import type {
 } from "../../signals/ports.ts";
 import { cursorOf, NO_CURSOR, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
-import { buffer, buffers, namesOf, text } from "./encoding/replies.ts";
+import { buffers, namesOf, pairsOf, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import type { Verb } from "./scripts.ts";
@@ -145,8 +145,7 @@ async function readOldestWaiting(link: Pick<Link, "run">): Promise<ReadonlyMap<s
   const oldest = new Map<string, WaitingSignal>();
   const parts = await Promise.all(TAGS.map(async (tag) => buffers(await link.run("signal_waiting", [tag], []))));
   for (const texts of parts) {
-    for (let at = 0; at < texts.length; at += 2) {
-      const [id, signal = ""] = [String(texts[at]), String(texts[at + 1])];
+    for (const [id, signal] of pairsOf(texts.map(String))) {
       const [sid, endedAt, count] = signal.split(" ");
       const found = { sessionId: sid as SessionId, endedAt: storeMs(Number(endedAt)), count: Number(count) };
       const other = oldest.get(id) ?? { ...found, count: 0 };
@@ -167,11 +166,7 @@ export async function readSignalsOf(
   const [next, ...texts] = buffers(
     await link.run("signals_of", [tagOfSubject(subject)], [subject, after, limit, then]),
   );
-  const found: [Buffer, readonly string[]][] = [];
-  for (let at = 0; at < texts.length; at += 2) {
-    const ids = text(texts[at + 1]);
-    found.push([buffer(texts[at]), ids === "" ? [] : ids.split(" ")]);
-  }
+  const found = pairsOf(texts).map(([signal, ids]) => [signal, text(ids).split(" ").filter(Boolean)] as const);
   return { next: next?.length ? Number(text(next)) : undefined, found };
 }
 
@@ -219,14 +214,10 @@ function parseSignal(bytes: Buffer): LoggedSignal {
 
 function parseReaders(texts: readonly string[]): ReadonlyMap<string, Reader>[] {
   const found: Map<string, Reader>[] = [];
-  for (let at = 0; at < texts.length; ) {
-    const end = at + 1 + Number(texts[at]);
-    const readers = new Map<string, Reader>();
-    for (at++; at < end; at += 2) {
-      const [id = "", value = ""] = [texts[at], texts[at + 1]];
-      if (id !== "*") readers.set(id, parseReader(value));
-    }
-    found.push(readers);
+  for (let at = 0, end = 0; at < texts.length; at = end) {
+    end = at + 1 + Number(texts[at]);
+    const readers = pairsOf(texts.slice(at + 1, end)).filter(([id]) => id !== "*");
+    found.push(new Map(readers.map(([id, value]) => [id, parseReader(value)])));
   }
   return found;
 }

@@ -2,7 +2,7 @@ import { MAX_SUBSCRIPTIONS, noticesOf, type Subscription, type SubscriptionState
 import type { DeliveryCounts, SubscriptionStore } from "../../signals/ports.ts";
 import { subscriptionOf } from "../signal-text.ts";
 import type { Argument } from "./connection/send.ts";
-import { buffers, text } from "./encoding/replies.ts";
+import { buffers, pairsOf, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { FIRST_TAG, TAGS } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
@@ -100,9 +100,7 @@ async function readRows(
   only?: string,
 ): Promise<Map<string, (counts?: DeliveryCounts) => Subscription>> {
   const args = only === undefined ? ["list", ""] : ["get", only];
-  const reply = buffers(await link.run("subscription", [FIRST_TAG], args)).map(String);
-  const fields = new Map<string, string>();
-  for (let at = 0; at < reply.length; at += 2) fields.set(reply[at] ?? "", reply[at + 1] ?? "");
+  const fields = new Map(pairsOf(buffers(await link.run("subscription", [FIRST_TAG], args)).map(String)));
   const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS));
   return new Map(
     ids.map((id) => {

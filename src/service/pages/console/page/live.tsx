@@ -111,7 +111,7 @@ function Numbers({ live, samples }: { readonly live: Live; readonly samples: rea
         <Tile name="Feed watchers" value={String(feed.watchers)} />
         <Tile name="Reuse detected" value={String(reuse)} tone={reuse > 0 ? "bad" : ""} />
       </div>
-      <div class="columns">
+      <div class="tiles columns">
         <Bars title="Refreshes by outcome" rows={byLabel(live, "session_renewed_total", "outcome")} words={OUTCOMES} />
         <Bars title="Endings by reason" rows={byLabel(live, "session_ended_total", "reason")} words={{}} />
         <Bars title="Credentials refused" rows={byLabel(live, "session_authn_failed_total", "reason")} words={{}} />

@@ -170,12 +170,12 @@ export function endedSession(bytes: Buffer): EndedSession {
 
 /** Decodes a list of sid, record, sid, record, … */
 export function listed(reply: unknown): Session[] {
-  const parts = buffers(reply);
-  const sessions: Session[] = [];
-  for (let at = 0; at < parts.length; at += 2) {
-    sessions.push(decodeSession(sessionId(buffer(parts[at])), buffer(parts[at + 1]), 0));
-  }
-  return sessions;
+  return pairsOf(buffers(reply)).map(([sid, record]) => decodeSession(sessionId(sid), record, 0));
+}
+
+/** Splits a list that has two members for each thing, as Redis returns the fields of a hash. */
+export function pairsOf<T>(list: readonly T[]): (readonly [T, T])[] {
+  return Array.from({ length: list.length / 2 }, (_, at) => [list[2 * at] as T, list[2 * at + 1] as T]);
 }
 
 export function buffer(reply: unknown): Buffer {
