@@ -14,15 +14,13 @@ type TokenFor = (url: string, mode?: string) => Promise<string>;
 type Replace = (text: string) => Promise<string | undefined>;
 
 /** Rejects when `signal` is aborted, so that a caller which gives up need not wait. After that, `run` is not called any more. */
-const abortable = <T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    signal.throwIfAborted();
-    const abort = () => reject(signal.reason);
-    signal.addEventListener("abort", abort);
-    run()
-      .then(resolve, reject)
-      .then(() => signal.removeEventListener("abort", abort));
-  });
+const abortable = <T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> => {
+  signal.throwIfAborted();
+  return Promise.race([
+    run(),
+    new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+  ]);
+};
 
 export const bearer = (token: string): string => `Bearer ${token}`;
 

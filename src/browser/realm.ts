@@ -44,15 +44,16 @@ export type Realm = Partial<Target> & {
   readonly BroadcastChannel?: new (name: string) => ChannelLike;
 };
 
-const warned = new Set<string>();
+const warned: string[] = [];
 
 /**
  * Writes a text to the console, once for a page: a fault of the configuration would otherwise look like a sign-out or an outage.
  * docs/tasks/browser.md#console explains the texts.
  */
 export function warn(realm: Realm, text: string): void {
-  if (!warned.has(text)) realm.console?.warn("session:", text);
-  warned.add(text);
+  if (warned.includes(text)) return;
+  realm.console?.warn("session:", text);
+  warned.push(text);
 }
 
 /** Returns a controller that is aborted after `delayMs`, with `parent`, or by the caller. After that no timer and no listener remains. */

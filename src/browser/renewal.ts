@@ -31,7 +31,7 @@ export function createRenewal(
   const hint = () => hintOf(realm, hintCookie);
   const open = (channelName: string) =>
     openChannel(realm, channelName, (message) =>
-      message?.type === "ask" ? reply(message) : learn(hear, message, realm, hint()),
+      message?.type === "ask" ? reply(message) : learn(hear(known, message, realm, hint())),
     );
   const say = (message: TabMessage) => channel?.postMessage(message);
   const call = (path: string, token?: string) => send(realm, `${baseUrl}/v1/auth/${path}`, closed, token);
@@ -50,9 +50,8 @@ export function createRenewal(
   let last = {} as Claims;
   let inFlight: Promise<Outcome | undefined> | undefined;
 
-  /** Applies a step of the machine to what this tab knows. */
-  function learn<Given extends unknown[]>(step: (known: Known, ...given: Given) => Known, ...given: Given): void {
-    const then = step(known, ...given);
+  /** Takes over what this tab knows after a step of the machine. */
+  function learn(then: Known): void {
     if (then === known) return;
     if (then.version !== known.version || then.failures !== known.failures) settle(then.waitMs);
     known = then;
@@ -70,7 +69,7 @@ export function createRenewal(
 
   /** Ends the session, here and in the other tabs. */
   function over(): void {
-    learn(end);
+    learn(end(known));
     say({ type: "ended", sid: known.endedSid });
   }
 
@@ -93,7 +92,7 @@ export function createRenewal(
       // In production, which uses https, this is every visitor who is not signed in.
       if (baseUrl[4] === ":") warn(realm, `no cookie ${hintCookie}`);
       over();
-    } else learn(lookAt, lookedAt, former);
+    } else learn(lookAt(known, lookedAt, former));
     return nobody;
   }
 
@@ -116,9 +115,9 @@ export function createRenewal(
   async function renew(replacement?: number): Promise<Outcome | undefined> {
     if (look() || backoffMs() > 0) return undefined;
     const { signal } = waiters;
-    const sinceMs = countdown(realm, 0);
+    const leftMs = countdown(realm, 0);
     inFlight ??= exclusively(realm, name, signal, async () => {
-      await ask(sinceMs, signal);
+      await ask(-leftMs(), signal);
       return signal.aborted ? undefined : request(replacement);
     }).finally(() => {
       inFlight = undefined;
@@ -126,21 +125,21 @@ export function createRenewal(
     return inFlight;
   }
 
-  /** Asks the other tabs for a token, whose arrival aborts `signal`. @param sinceMs returns minus the wait for the lock so far */
-  async function ask(sinceMs: () => number, signal: AbortSignal): Promise<void> {
+  /** Asks the other tabs for a token, whose arrival aborts `signal`. @param waitedMs how long this tab has waited for the lock */
+  async function ask(waitedMs: number, signal: AbortSignal): Promise<void> {
     const { token, doubtful } = known;
     const replyTo = name + realm.Math.random();
     const box = open(replyTo);
     // A tab whose state is in doubt asks for any token: even its own token confirms the state, if a tab that is not in doubt sends it.
     say({ type: "ask", newerThan: doubtful || !token?.text ? 0 : token.claims.iat, replyTo });
     // If the lock took long to get, messages between tabs take long as well. So the wait for a reply is extended by twice that time.
-    const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) - 2 * sinceMs();
+    const patienceMs = (token && token.leftMs() > 0 ? PATIENCE_MS : ASK_MS) + 2 * waitedMs;
     await sleep(realm, Math.min(MAX_PATIENCE_MS, patienceMs), signal);
     box?.close();
   }
 
   /** Asks the service for a token. */
-  async function request(replacement: number | undefined): Promise<Outcome | undefined> {
+  async function request(replacement?: number): Promise<Outcome | undefined> {
     const { version } = known;
     const atMs = realm.Date.now();
     const outcome = await call("refresh");
@@ -148,7 +147,7 @@ export function createRenewal(
     if (version !== known.version) return undefined;
     const received = holdToken({ text: outcome.accessToken, atMs, replacement }, realm);
     if (received) {
-      learn(receive, received);
+      learn(receive(known, received));
       if (known.token === received) say(messageOf(received, realm));
     } else if (outcome.ended) {
       if (realm.isSecureContext === false) warn(realm, "http drops Secure cookies");
@@ -156,7 +155,7 @@ export function createRenewal(
     } else {
       // A random time is added to the time that the service requires, so that clients do not come back all at once.
       const waitMs = maxBackoffMs(known.failures) * realm.Math.random() + (outcome.retryAfterMs ?? 0);
-      learn(fail, waitMs);
+      learn(fail(known, waitMs));
       say({ type: "failed", waitMs, atMs: realm.Date.now() });
     }
     return outcome;
@@ -173,10 +172,10 @@ export function createRenewal(
     if (type === "online") backoffMs = countdown(realm, 0);
     look();
     // This tab may have missed messages of other tabs while it was frozen. If it can read the hint cookie, that shows the session anyway.
-    if ((type === "resume" || persisted) && !hint()) learn(doubt);
+    if ((type === "resume" || persisted) && !lookedAt) learn(doubt(known));
     plan();
   });
-  if (initial) learn(receive, initial);
+  if (initial) learn(receive(known, initial));
   look();
   return {
     /** @param minValidityMs how long the token must be valid at least */
@@ -203,16 +202,18 @@ export function createRenewal(
       // If the refused token was itself a replacement of a refused token, and the session has not changed in between, the token is not the
       // cause, and a further one would not help.
       if (token?.text === text && token.replacement !== version) await renew(version);
-      return known.token?.text === text ? undefined : known.token?.text;
+      const other = known.token?.text;
+      if (other !== text) return other;
+      return undefined;
     },
     /** @param token of the session after a sign-in, if a server has rendered it */
     begin(token?: HeldToken): void {
       if (token && token.claims.sid === lastSid(known)) return;
       // A framework may show a page again from its cache, which a server rendered for a former user. But the clocks of instances of the
       // service differ, so it may also be a sign-in, which only the service knows.
-      if (token && token.claims.iat < last.iat) learn(doubt);
+      if (token && token.claims.iat < last.iat) learn(doubt(known));
       else {
-        learn(token ? (former) => receive(begin(former), token) : begin);
+        learn(token ? receive(begin(known), token) : begin(known));
         say({ type: "began" });
       }
     },
@@ -227,11 +228,13 @@ export function createRenewal(
       if (outcome.ended) outcome = await call(path, token?.text);
       if (outcome.cause) throw unavailable(outcome.cause);
       if (outcome.ended && token) {
-        learn(begin);
-        await renew();
+        // The session is over, but somebody may be signed in. The service is asked, because other tabs may not know it yet. The token is
+        // kept meanwhile, so that a repeated sign-out names the same session if there is no response.
+        learn(doubt(known));
+        await request();
         if (known.state !== "ended" && last.sub === token.claims.sub) throw unavailable();
       } else if (version === known.version) over();
-      else learn(begin);
+      else learn(begin(known));
     },
   };
 }

@@ -36,14 +36,15 @@ export async function send(realm: Realm, url: string, closed: AbortSignal, token
     });
     // A response of a proxy in place of the service is not valid JSON of this form.
     const body = (await response.json().catch(() => {})) as Body | undefined;
-    if (body?.data) return body.data;
+    // Only the token is taken: what responds in place of the service must not decide what this tab does next.
+    if (response.ok && body?.data) return { accessToken: body.data.accessToken };
     if (body?.error?.code === "E001_AUTH_FAILURE") return { ended: true };
     // An outage passes, but other pages in place of the service stay: a wrong path, a proxy without a rule, the fallback of an application.
     if (!body?.error && response.status < SERVER_ERROR) warn(realm, `no service at ${url}`);
     const after = response.headers.get("retry-after") as never;
     // `Retry-After` is a number of seconds or a date.
-    const ms = after * 1000 || Date.parse(after) - realm.Date.now() || 0;
-    return { cause: response.status, retryAfterMs: Math.max(0, ms) };
+    const ms = after * 1000 || Date.parse(after) - realm.Date.now();
+    return { cause: response.status, retryAfterMs: ms > 0 ? ms : 0 };
   } catch (cause) {
     return { cause };
   } finally {

@@ -98,8 +98,7 @@ export type Session = {
  */
 export function createSession(options: SessionOptions = {}, realm: Realm = globalThis): Session {
   const pageOrigin = realm.location?.origin;
-  const baseUrl = (options.baseUrl ?? pageOrigin ?? "").replace(/\/$/, "");
-  const { initial } = options;
+  const { initial, baseUrl = pageOrigin } = options;
   const disposal = new AbortController();
   const disposed = disposal.signal;
   const display = createDisplay(realm, disposed);
@@ -108,7 +107,9 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
   /** Opens channels and listeners at the first use. */
   function use(): NonNullable<typeof renewal> {
     if (disposed.aborted) throw new SessionError("disposed");
-    renewal ??= createRenewal(realm, baseUrl, options.hintCookie, disposed, display, arrived(initial));
+    // The URL is written as `fetch` resolves it, so that tabs which spell it differently share their locks and channels.
+    const url = new Request(baseUrl as string).url.replace(/\/+$/, "");
+    renewal ??= createRenewal(realm, url, options.hintCookie, disposed, display, arrived(initial));
     return renewal;
   }
 

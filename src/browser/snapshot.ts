@@ -28,7 +28,7 @@ export type Display = ReturnType<typeof createDisplay>;
 
 /** Holds the snapshot and the listeners to its changes, until `closed` is aborted. */
 export function createDisplay(realm: Realm, closed: AbortSignal) {
-  const listeners = new Set<() => void>();
+  let listeners: (() => void)[] = [];
   let snapshot = UNKNOWN;
   let subject: string | undefined;
   return {
@@ -47,9 +47,11 @@ export function createDisplay(realm: Realm, closed: AbortSignal) {
     /** @returns a function that removes the listener */
     listen(listener: () => void): () => void {
       // The wrapper is new for each call, because a function may be added twice.
-      const own = () => closed.aborted || (listeners.has(own) && listener());
-      listeners.add(own);
-      return () => listeners.delete(own);
+      const own = () => closed.aborted || (listeners.includes(own) && listener());
+      listeners.push(own);
+      return () => {
+        listeners = listeners.filter((each) => each !== own);
+      };
     },
   };
 }

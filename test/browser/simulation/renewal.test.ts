@@ -482,18 +482,38 @@ describe("a sign-out after a sign-in on another page, which this tab has not not
     expect(here.over.has("s1")).toBe(true);
   });
 
-  test("is reported when nobody can tell who is signed in", async () => {
-    const { here, tab, signInElsewhere } = await openStale("alice");
+  test("is reported when nobody can tell who is signed in, and ends nothing of another user when it is repeated", async () => {
+    const { here, tab, signInElsewhere } = await openStale("bob");
     here.network = "lost";
     void outcomeOf(tab.session.end());
     await here.run(20_000);
     here.network = "up";
     signInElsewhere();
     here.blocks = ({ url }) => url.endsWith("/refresh");
+    for (let time = 0; time < 3; time++) {
+      const ended = outcomeOf(tab.session.end());
+      await here.run(5_000);
+      expect(ended.error).toMatchObject({ reason: "unavailable" });
+      expect([here.signedIn, here.over.has("s1")]).toEqual(["s1", false]);
+    }
+    here.blocks = () => false;
     const ended = outcomeOf(tab.session.end());
     await here.run(5_000);
-    expect(ended.error).toMatchObject({ reason: "unavailable" });
+    expect(ended).toEqual({ done: true, value: undefined });
     expect(here.signedIn).toBe("s1");
+    expect(tab.session.snapshot).toMatchObject({ state: "active", claims: { sub: "bob" }, changed: true });
+  });
+
+  test("of a session that is over already succeeds, though other tabs do not know it and the service was unreachable before", async () => {
+    const here = world();
+    const [tab, other] = [here.open(), here.open()];
+    for (const { session } of [tab, other]) session.subscribe(() => {});
+    await here.run(1_000);
+    here.revoke();
+    const ended = outcomeOf(tab.session.end());
+    await here.run(5_000);
+    expect(ended).toEqual({ done: true, value: undefined });
+    expect([tab, other].map(({ session }) => session.snapshot.state)).toEqual(["ended", "ended"]);
   });
 });
 
@@ -545,6 +565,19 @@ describe("where requests go", () => {
     void outcomeOf(here.open({ baseUrl: "https://app.example/session/" }).session.accessToken());
     await here.run(100);
     expect(urls).toEqual(["https://auth.example/v1/auth/refresh", "https://app.example/session/v1/auth/refresh"]);
+  });
+
+  test("tabs that spell the base URL of a service differently share its refreshes", async () => {
+    const here = world();
+    const spellings = ["https://app.example", "https://app.example:443//", "HTTPS://App.Example", undefined];
+    const tabs = spellings.map((baseUrl) => here.open({ baseUrl } as { baseUrl: string }));
+    const urls = new Set<string>();
+    here.blocks = ({ url }) => !urls.add(url);
+    const asked = tabs.map(({ session }) => outcomeOf(session.accessToken()));
+    await here.run(5_000);
+    expect(new Set(asked.map(({ value }) => value ?? "none")).size).toBe(1);
+    expect([...urls]).toEqual(["https://app.example/v1/auth/refresh"]);
+    expect(here.refreshes).toBe(1);
   });
 
   test("an origin that the application names gets the token, and another one does not", async () => {

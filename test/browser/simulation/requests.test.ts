@@ -69,13 +69,19 @@ describe("a request", () => {
     expect(await send(new Page({ fetch }).realm, URL_OF_REFRESH, signal)).toEqual({ cause: 429, retryAfterMs });
   });
 
-  test.each([["null"], ["{}"], ['{"error":null}'], ['{"error":{}}'], ['{"data":null}'], ["[]"], ["<html>"], [""]])(
-    "that gets %j leaves the state unknown, with the status as its cause",
-    async (text) => {
-      const fetch = async () => new Response(text, { status: 502 });
-      expect(await send(new Page({ fetch }).realm, URL_OF_REFRESH, signal)).toEqual({ cause: 502, retryAfterMs: 0 });
-    },
-  );
+  test.each([
+    ...["null", "{}", '{"error":null}', '{"error":{}}', '{"data":null}', "[]", "<html>", ""],
+    ...['{"data":{}}', '{"data":{"accessToken":"t"}}', '{"data":"maintenance"}'],
+  ])("that gets 502 with %j leaves the state unknown, with the status as its cause", async (text) => {
+    const fetch = async () => new Response(text, { status: 502 });
+    expect(await send(new Page({ fetch }).realm, URL_OF_REFRESH, signal)).toEqual({ cause: 502, retryAfterMs: 0 });
+  });
+
+  test("takes the token alone from a response", async () => {
+    const data = { accessToken: "t", ended: true, cause: 1, retryAfterMs: 1e9 };
+    const fetch = async () => Response.json({ data });
+    expect(await send(new Page({ fetch }).realm, URL_OF_REFRESH, signal)).toEqual({ accessToken: "t" });
+  });
 });
 
 describe("waiting", () => {
