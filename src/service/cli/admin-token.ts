@@ -82,16 +82,15 @@ function checkEntry(entry: object): void {
 type NewCredential = { readonly token?: string } & ({ readonly hash: string } | { readonly certificate: string });
 
 async function makeCredential(make: MakeCredential): Promise<NewCredential> {
-  const { createHash, randomBytes } = await import("node:crypto");
-  const hashOf = (token: string) => createHash("sha256").update(token).digest("hex");
+  const { hash, randomBytes } = await import("node:crypto");
   switch (make.kind) {
     case "random": {
       const token = randomBytes(32).toString("base64url");
-      return { token, hash: hashOf(token) };
+      return { token, hash: hash("sha256", token) };
     }
     case "stdin": {
       const token = readText("-").trim();
-      if (/^[A-Za-z0-9._~+/-]{32,}=*$/.test(token)) return { hash: hashOf(token) };
+      if (/^[A-Za-z0-9._~+/-]{32,}=*$/.test(token)) return { hash: hash("sha256", token) };
       throw new AdminTokensFault("standard input: a token has at least 32 letters, digits or any of . _ ~ + / -");
     }
     case "certificate":

@@ -46,7 +46,7 @@ type Options = {
 };
 
 async function printAcl({ env, print, note }: Context, options: Options): Promise<void> {
-  const { createHash, randomBytes } = await import("node:crypto");
+  const { hash, randomBytes } = await import("node:crypto");
   const { readConfig } = await import("../config/config.ts");
   const { aclRules } = await import("../store/redis/checks/permissions.ts");
   const config = readConfig(env);
@@ -63,8 +63,13 @@ async function printAcl({ env, print, note }: Context, options: Options): Promis
     keyPrefix: redis?.keyPrefix,
     waitReplicas: options.waitReplicas ? 1 : config.redisWaitReplicas,
   });
-  const hash = createHash("sha256").update(password).digest("hex");
-  const line = [user, ...(options.format === "setuser" ? ["reset"] : []), "on", `#${hash}`, ...rules].join(" ");
+  const line = [
+    user,
+    ...(options.format === "setuser" ? ["reset"] : []),
+    "on",
+    `#${hash("sha256", password)}`,
+    ...rules,
+  ].join(" ");
   print(options.format === "setuser" ? `ACL SETUSER ${line}` : `user ${line}`);
   if (given === undefined)
     note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);

@@ -6,7 +6,7 @@ import { checkAtIntervals } from "../../platform/listener/pages.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
 import type { OverloadControl } from "../api/limits/overload.ts";
 import { createRateLimits } from "../api/limits/rate-limit.ts";
-import { refreshCookie } from "../api/public/cookie.ts";
+import { createRefreshCookie } from "../api/public/cookie.ts";
 import { cutLastSeen, wholeLastSeen } from "../api/public/last-seen.ts";
 import type { Config } from "../config/config.ts";
 import { isLoopback } from "../config/loopback.ts";
@@ -182,7 +182,7 @@ function sessionParts({ config, files, audit, entropy, store, storeKind, issuer,
     refreshTokens: createRefreshTokens(ring),
     accessTokens: createAccessTokens({ keys: ring, issuer, ttlMs: config.accessTokenTtlMs, entropy, time: store }),
     random: createRandom(entropy),
-    cookie: refreshCookie(config.cookie, Date.now),
+    cookie: createRefreshCookie(config.cookie, Date.now),
     device: createDeviceBinding(config, ring, entropy, (sid) => store.now(sid)),
     dpop: createDpop(config, ring, entropy, issuer),
     ...createRateLimits(config.rateLimits, subnetOf),

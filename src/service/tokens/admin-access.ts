@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { loadProtected } from "../../platform/files/protected-file.ts";
 import { type Admin, type AdminAccess, SCOPES, type Scope } from "../session/admin/access.ts";
 import { type AdminEntry, AdminTokensFault, parseAdminEntries } from "./admin-entries.ts";
@@ -18,7 +18,7 @@ export interface FollowedAdminAccess extends AdminAccess {
   watch(events: AdminAccessEvents, everyMs?: number): () => void;
 }
 
-const digest = (text: string) => createHash("sha256").update(text).digest();
+const digest = (text: string) => hash("sha256", text, "buffer");
 
 /** @throws AdminTokensFault if the file cannot be used */
 export async function loadAdminAccess(

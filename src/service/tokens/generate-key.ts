@@ -1,4 +1,4 @@
-import { createHash, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
+import { generateKeyPairSync, hash, type KeyObject, randomBytes } from "node:crypto";
 import { RSA_BITS } from "../../platform/jws/public-key.ts";
 import type { SigningAlg } from "./jws.ts";
 import type { Jwk, Ring, RingKey } from "./ring.ts";
@@ -33,5 +33,5 @@ export function generateRing(alg: SigningAlg, now: number): Ring {
 /** Returns the thumbprint of a key (RFC 7638). */
 export function thumbprint({ crv, e, kty, n, x, y }: Jwk): string {
   // The members must be in lexicographic order, without spaces (section 3). `stringify` omits the members that this type of key lacks.
-  return createHash("sha256").update(JSON.stringify({ crv, e, kty, n, x, y })).digest("base64url");
+  return hash("sha256", JSON.stringify({ crv, e, kty, n, x, y }), "base64url");
 }

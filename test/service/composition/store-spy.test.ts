@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { type Listener, openListener } from "../../../src/platform/listener/listener.ts";
 import { NO_LIMIT } from "../../../src/service/api/limits/rate-limit.ts";
-import { refreshCookie } from "../../../src/service/api/public/cookie.ts";
+import { createRefreshCookie } from "../../../src/service/api/public/cookie.ts";
 import { createDeviceBinding, createDpop } from "../../../src/service/composition/device-parts.ts";
 import { publicHandler } from "../../../src/service/composition/public-api.ts";
 import { readConfig } from "../../../src/service/config/config.ts";
@@ -70,7 +70,7 @@ beforeAll(async () => {
     issuer: listener.url,
     adminUrl: undefined,
     keyAlgorithms: () => [],
-    cookie: refreshCookie(config.cookie, Date.now),
+    cookie: createRefreshCookie(config.cookie, Date.now),
     accept: () => true,
     device: createDeviceBinding(config, ring, entropy, time.now),
     dpop: createDpop(config, ring, entropy, listener.url),

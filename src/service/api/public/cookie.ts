@@ -32,7 +32,7 @@ function distinct(values: readonly string[]): PresentedCookie {
  * Until `migrateUntilMs` the plain name is read beside a prefixed one (`__Secure-refresh_token`), so that sessions survive the change of
  * the name. Later it is ignored, because a sibling domain can set such a cookie. @param clock ms since the epoch
  */
-export function refreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
+export function createRefreshCookie(settings: CookieSettings, clock: () => number): RefreshCookie {
   const { name, migrateUntilMs, hintName, accessName, previousScopes } = settings;
   const plain = { ...settings, name: plainName(settings.name) };
   const migrating = () => migrateUntilMs !== undefined && clock() < migrateUntilMs;
@@ -41,19 +41,13 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
   // cookie: it contains only a session id, which is not a credential, and a tab compares that id with the id in its token.
   const attributesAtRoot = cookieAttributes({ ...settings, path: "/" });
   const hintAttributes = attributesAtRoot.replace("; HttpOnly", "");
-  const aged = (maxAge: number | undefined) => (maxAge === undefined ? "" : `; Max-Age=${maxAge}`);
+  const withMaxAge = (cookie: string, maxAge: number | undefined) =>
+    maxAge === undefined ? cookie : `${cookie}; Max-Age=${maxAge}`;
+  const hintCookie = (sid: string, maxAge: number | undefined) =>
+    hintName === undefined ? [] : [withMaxAge(`${hintName}=${sid}; ${hintAttributes}`, maxAge)];
   const accessCookie = (token: string, maxAge: number | undefined) =>
-    accessName === undefined ? [] : [`${accessName}=${token}; ${attributesAtRoot}${aged(maxAge)}`];
+    accessName === undefined ? [] : [withMaxAge(`${accessName}=${token}; ${attributesAtRoot}`, maxAge)];
   const lifeOf = ({ expiresAt }: AccessToken) => Math.max(0, Math.floor((expiresAt - clock()) / 1000));
-  const companions = (
-    hint: string,
-    hintMaxAge: number | undefined,
-    access: string,
-    accessMaxAge: number | undefined,
-  ) => [
-    ...(hintName === undefined ? [] : [`${hintName}=${hint}; ${hintAttributes}${aged(hintMaxAge)}`]),
-    ...accessCookie(access, accessMaxAge),
-  ];
   const companionNames = [hintName, accessName].filter((one) => one !== undefined);
   const hasMore = companionNames.length > 0 || previousScopes.length > 0;
   const elsewhere = (scopes: CookieSettings["previousScopes"], hasBoth?: (scope: CookieScope) => boolean) => [
@@ -77,10 +71,15 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
       return distinct(values) ?? (migrating() ? distinct(cookieValues(header, plain.name)) : undefined);
     },
     set({ sid, accessToken, refreshToken, secondsLeft, isPersistent }) {
-      const value = `${name}=${refreshToken}; ${attributes}${isPersistent ? `; Max-Age=${secondsLeft}` : ""}`;
-      if (!hasMore) return [value];
+      const refreshCookie = `${name}=${refreshToken}; ${attributes}${isPersistent ? `; Max-Age=${secondsLeft}` : ""}`;
+      if (!hasMore) return [refreshCookie];
       const [maxAge, accessMaxAge] = isPersistent ? [secondsLeft, lifeOf(accessToken)] : [];
-      return [value, ...companions(sid, maxAge, accessToken.token, accessMaxAge), ...previous()];
+      return [
+        refreshCookie,
+        ...hintCookie(sid, maxAge),
+        ...accessCookie(accessToken.token, accessMaxAge),
+        ...previous(),
+      ];
     },
     setsAccess: accessName !== undefined,
     accessBytes: (access) => accessCookie(access.token, lifeOf(access)).join("").length,
@@ -88,7 +87,7 @@ export function refreshCookie(settings: CookieSettings, clock: () => number): Re
       const cleared = [expiry(settings)];
       // The cookie with the unprefixed name was set with other attributes than a prefix requires, and is removed with those attributes.
       if (migrating()) cleared.push(expiry(plain));
-      return [...cleared, ...companions("", 0, "", 0), ...previous()];
+      return [...cleared, ...hintCookie("", 0), ...accessCookie("", 0), ...previous()];
     },
     // Cookies from before they were partitioned are removed from the current path alone, or proxies would refuse so many headers.
     expireElsewhere: (host) => elsewhere(scopesOfHost(host), ({ path }) => path === cookiePath(settings)),

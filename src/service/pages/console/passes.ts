@@ -1,5 +1,5 @@
 /** Admin tokens that exist for one call of an operator, and in this process alone: operators have no admin token of their own. */
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import type { Response } from "../../../platform/listener/exchange.ts";
 import type { Admin, AdminAccess } from "../../session/admin/access.ts";
 
@@ -8,7 +8,7 @@ export interface Passes extends AdminAccess {
   issue(admin: Admin, response: Pick<Response, "once">): string;
 }
 
-const digest = (token: string) => createHash("sha256").update(token).digest("base64url");
+const digest = (token: string) => hash("sha256", token, "base64url");
 
 /** Adds passes to the credentials of the admin API. */
 export function createPasses(access: AdminAccess): Passes {

@@ -2,7 +2,7 @@
  * The sign-ins to the console. They are kept in memory, so that signing out takes effect at once. A browser receives a random text and
  * never the admin token. An attacker who can read the memory of the process could read the admin tokens anyway.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Admin } from "../../session/admin/access.ts";
 import type { Clock } from "../../session/ports.ts";
 import type { Operator } from "../../sign-in/operators.ts";
@@ -130,6 +130,4 @@ export function createSignIns({ adminOf, records, secret }: Deps): SignIns {
 }
 
 /** The records are found by a digest, so that the time of a look-up reveals nothing about the cookie. */
-function digest(text: string): string {
-  return createHash("sha256").update(text).digest("base64url");
-}
+const digest = (cookie: string) => hash("sha256", cookie, "base64url");

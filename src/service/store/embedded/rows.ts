@@ -73,7 +73,7 @@ export type LogRow = {
   readonly reason: EndReason;
 };
 
-function newborn(session: NewSession, now: StoreMs): Session {
+function startSession(session: NewSession, now: StoreMs): Session {
   const absoluteExpiresAt = later(now, session.absoluteLifetimeMs);
   return {
     ...bindAtCreation(session, now),
@@ -221,7 +221,7 @@ export function createSessionRows(sql: Statements) {
 
     /** Inserts a session. It counts as ended unless `createdAt` is later than the last logout of its subject and of everyone. */
     insert(session: NewSession, childNonce: string, createdAt: StoreMs): Session {
-      const created = newborn(session, createdAt);
+      const created = startSession(session, createdAt);
       sql.created.run(created.createdAt);
       sql.insert.run(toRow(created, firstState(childNonce)));
       return created;

@@ -39,7 +39,7 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
     async find(sid) {
       return read((now) => {
         const row = sessions.get(sid);
-        if (row === undefined) return gone(deps, sid, now);
+        if (row === undefined) return refuseGone(deps, sid, now);
         if (now >= row.idle_expires_at) return { ok: false, reason: "unknown" };
         if (row.ended) return { ok: false, reason: "revoked" };
         return { ok: true, session: sessionOf(row), rotation: rotationOf(row), now };
@@ -127,10 +127,10 @@ function onLive<Outcome>(
   deps: SessionDeps,
   sid: SessionId,
   step: (session: Session, now: StoreMs, row: SessionRow) => Outcome,
-): Outcome | ReturnType<typeof gone> {
+): Outcome | ReturnType<typeof refuseGone> {
   return deps.write("FULL", (now) => {
     const row = deps.sessions.live(sid, now);
-    return row === undefined ? gone(deps, sid, now) : step(sessionOf(row), now, row);
+    return row === undefined ? refuseGone(deps, sid, now) : step(sessionOf(row), now, row);
   });
 }
 
@@ -143,7 +143,7 @@ export function isRevoked(
   return log.has(sid, now) || sessions.endedWithOthers(sid, now);
 }
 
-function gone(deps: Pick<SessionDeps, "log" | "sessions">, sid: SessionId, now: StoreMs) {
+function refuseGone(deps: Pick<SessionDeps, "log" | "sessions">, sid: SessionId, now: StoreMs) {
   return { ok: false, reason: isRevoked(deps, sid, now) ? "revoked" : "unknown" } as const;
 }
 
@@ -174,7 +174,7 @@ function judge(
 ): Extract<RotateOutcome, { readonly ok: false }> | Ending | Granted {
   const { sessions, reuseIntervalMs } = deps;
   const row = sessions.get(sid);
-  if (row === undefined) return gone(deps, sid, now);
+  if (row === undefined) return refuseGone(deps, sid, now);
   if (now >= row.absolute_expires_at) return { ok: false, reason: "expired" };
   if (now >= row.idle_expires_at) return { ok: false, reason: "idle" };
   if (row.ended) return { ok: false, reason: "revoked" };

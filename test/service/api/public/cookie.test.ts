@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { refreshCookie } from "../../../../src/service/api/public/cookie.ts";
+import { createRefreshCookie } from "../../../../src/service/api/public/cookie.ts";
 import type { CookieSettings } from "../../../../src/service/config/cookie.ts";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import { wallMs } from "../../../../src/service/session/time.ts";
@@ -21,7 +21,7 @@ const ACCESS = { token: "A", expiresAt: wallMs(NOW + 299_900) };
 const issued = (secondsLeft: number, accessToken = ACCESS) => {
   return { sid: "S" as SessionId, accessToken, refreshToken: "T", secondsLeft, isPersistent: true };
 };
-const cookieOf = (changes: Partial<CookieSettings> = {}) => refreshCookie({ ...settings, ...changes }, () => NOW);
+const cookieOf = (changes: Partial<CookieSettings> = {}) => createRefreshCookie({ ...settings, ...changes }, () => NOW);
 
 describe("reading", () => {
   const cookie = cookieOf();
