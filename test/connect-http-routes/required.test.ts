@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { createRestClient } from "../../src/connect-http-routes/client/index.ts";
 import { createFetchHandler } from "../../src/connect-http-routes/index.ts";
 import { runGateway } from "../connect-http-gateway/running.ts";
 import { scratch } from "../support/service.ts";
@@ -35,9 +36,12 @@ const routes = (router: ConnectRouter) =>
       return last;
     },
   });
-const listener = openFetch(
-  createFetchHandler({ routes: (router) => void routes(router), tables: [LegacyServiceRoutes], formPosts: true }),
-);
+const handler = createFetchHandler({
+  routes: (router) => void routes(router),
+  tables: [LegacyServiceRoutes],
+  formPosts: true,
+});
+const listener = openFetch(handler);
 
 type Sent = { readonly method: string; readonly target: string; readonly body?: string; readonly type?: string };
 const send = ({ method, target, body, type = "application/json" }: Sent) =>
@@ -118,4 +122,26 @@ test("a request with all required fields is served", async () => {
   expect((await send(post(body))).json()).toEqual({ name: "a", ...JSON.parse(body) });
   expect((await send(put("?parent=p", '{"id":"1"}'))).json()).toEqual({ id: "1" });
   expect((await send({ method: "GET", target: "/v1/legacy?id=" })).json()).toEqual({ id: "" });
+});
+
+describe("a route whose response is one field of a message that requires others", () => {
+  test("sends the field", async () => {
+    const put = { method: "PUT", target: "/v1/legacy/a/2/item", body: '{"id":"1"}' };
+    expect((await send(put)).json()).toEqual({ id: "1" });
+    expect((await send({ method: "GET", target: "/v1/legacy-notes/1?note=n" })).json()).toBe("n");
+  });
+
+  test("sends the default of a field that is not set", async () => {
+    expect((await send({ method: "GET", target: "/v1/legacy-notes/1" })).json()).toBe("");
+  });
+});
+
+test("the client writes a number into the path of a message that requires other fields", async () => {
+  const [first, ...others] = LegacyServiceRoutes.routes;
+  const client = createRestClient(
+    { ...LegacyServiceRoutes, routes: [...others, first] },
+    { baseUrl: listener.origin, fetch: (url, init) => handler(new Request(url, init)) },
+  );
+  const { item } = await client.put({ name: "a", itemCount: 2, item: { id: "1" } });
+  expect(item?.id).toBe("1");
 });

@@ -8,8 +8,9 @@ import {
   ScalarType,
   toJson,
 } from "@bufbuild/protobuf";
-import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import type { ReflectMessage } from "@bufbuild/protobuf/reflect";
 import type { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { fieldJson } from "../codec/field-json.ts";
 import { isJsonObject } from "../codec/json-values.ts";
 import { fieldByName, isTextField, isTextMap, JSON_MESSAGES, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
@@ -72,11 +73,7 @@ function variableText(message: ReflectMessage, path: string): string {
   if (rest.length > 0 && field.fieldKind === "message") return variableText(message.get(field), rest.join("."));
   if (field.presence !== IMPLICIT && !message.isSet(field)) throw new NotCarried(`the field ${path} is not set`);
   if (field.scalar === ScalarType.STRING) return message.get(field) as string;
-  // To get the JSON of this one field, even if it has its default value, a message with only this field is encoded.
-  const alone = reflect(field.parent);
-  alone.set(field, message.get(field) as never);
-  const json = toJson(field.parent, alone.message, { alwaysEmitImplicit: true }) as JsonObject;
-  return textOf(field, json[field.jsonName] ?? null);
+  return textOf(field, fieldJson(message, field, { alwaysEmitImplicit: true })[field.jsonName] ?? null);
 }
 
 function remove(type: DescMessage, json: JsonObject, [name = "", ...rest]: string[]): void {

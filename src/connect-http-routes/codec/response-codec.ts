@@ -10,11 +10,12 @@ import {
   ScalarType,
   toJson,
 } from "@bufbuild/protobuf";
-import { reflect } from "@bufbuild/protobuf/reflect";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { bodyField, fieldByName, isHttpBody, JSON_MESSAGES, messageType, TEXT_MESSAGES } from "../routes/field-path.ts";
 import type { Route } from "../routes/model.ts";
 import type { ChosenCodec, ContentCodec } from "./content-codec.ts";
+import { fieldJson } from "./field-json.ts";
 import { createFieldMapper, type FieldChange, type FieldMapper } from "./field-values.ts";
 import { jsonReplacerOf } from "./json-text.ts";
 import { isJsonObject } from "./json-values.ts";
@@ -97,16 +98,15 @@ function createPlainReader(
   json: Partial<JsonWriteOptions>,
 ): (message: Message) => JsonValue {
   if (field === undefined) return (message) => toJson(output, message, json);
-  const name = json.useProtoFieldName ? field.name : field.jsonName;
   return (message) => {
     // If `response_body` names a field, only that field is encoded, not the whole message.
     const whole = reflect(output, message);
-    if (!whole.isSet(field)) return zeroJson(field, json);
-    const alone = reflect(output);
-    alone.set(field, whole.get(field));
-    const encoded = toJson(output, alone.message, json);
-    return (encoded as Record<string, JsonValue>)[name] ?? null;
+    return whole.isSet(field) ? jsonOfField(whole, field, json) : zeroJson(whole, field, json);
   };
+}
+
+function jsonOfField(message: ReflectMessage, field: DescField, json: Partial<JsonWriteOptions>): JsonValue {
+  return fieldJson(message, field, json)[json.useProtoFieldName ? field.name : field.jsonName] ?? null;
 }
 
 function httpBody(message: Message): Payload {
@@ -114,8 +114,8 @@ function httpBody(message: Message): Payload {
   return { contentType: message.contentType || "application/octet-stream", content: message.data };
 }
 
-/** Returns the JSON of an unset field. */
-function zeroJson(field: DescField, json: Partial<JsonWriteOptions>): JsonValue {
+/** Returns the JSON of a field that the message does not set. */
+function zeroJson(message: ReflectMessage, field: DescField, json: Partial<JsonWriteOptions>): JsonValue {
   switch (field.fieldKind) {
     case "list":
       return [];
@@ -131,13 +131,8 @@ function zeroJson(field: DescField, json: Partial<JsonWriteOptions>): JsonValue 
             : {};
       }
       return toJson(field.message, create(field.message), json);
-    default: {
-      // The default value is taken from an encoded message, because proto JSON has forms of its own for 64-bit integers, bytes and enums.
-      const zero = reflect(field.parent);
-      zero.set(field, zero.get(field));
-      const encoded = toJson(field.parent, zero.message, { ...json, alwaysEmitImplicit: true });
-      return (encoded as Record<string, JsonValue>)[json.useProtoFieldName ? field.name : field.jsonName] ?? null;
-    }
+    default:
+      return jsonOfField(message, field, { ...json, alwaysEmitImplicit: true });
   }
 }
 

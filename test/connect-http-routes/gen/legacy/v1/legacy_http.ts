@@ -25,6 +25,16 @@ export const LegacyServiceRoutes = {
       responseBody: "",
     },
     {
+      rpc: "put",
+      method: "PUT",
+      template: "/v1/legacy/{name}/{item_count}/item",
+      segments: ["v1","legacy","*","*","item"],
+      verb: "",
+      variables: [{"field":"name","start":2,"end":3,"multi":false},{"field":"item_count","start":3,"end":4,"multi":false}],
+      body: "item",
+      responseBody: "item",
+    },
+    {
       rpc: "putItem",
       method: "PUT",
       template: "/v1/legacy-items",
@@ -43,6 +53,16 @@ export const LegacyServiceRoutes = {
       variables: [],
       body: "",
       responseBody: "",
+    },
+    {
+      rpc: "find",
+      method: "GET",
+      template: "/v1/legacy-notes/{id}",
+      segments: ["v1","legacy-notes","*"],
+      verb: "",
+      variables: [{"field":"id","start":2,"end":3,"multi":false}],
+      body: "",
+      responseBody: "note",
     },
     {
       rpc: "collect",
