@@ -169,6 +169,9 @@ describe.each([
       ["stringMap[a]=1&string_map[a]=2", "string_map[a]", "more than once"],
       ["boolMap[x]=1", "boolMap[x]", "expected true or false"],
       ["stringValue[k]=1", "stringValue[k]", "string_value is not a map"],
+      ["stringMap[k=1", "stringMap[k", "a map key ends with ]"],
+      ["nestedMap[1].name=n", "nestedMap[1].name", "a map key ends with ]"],
+      ["value=%22%5Cud800%22", "value", "expected a google.protobuf.Value"],
     ])("is refused: %s", async (query, field, reason) => {
       const { status, code, message } = await refused({ target: `/v1/echo?${query}` });
       expect({ status, code }).toEqual({ status: 400, code: 3 });
@@ -316,6 +319,12 @@ describe.each([
       expect([response.status, response.json()]).toEqual([200, expected]);
     });
 
+    test("may have surrogate pairs as escapes, and texts that look like an escape", async () => {
+      const body = '{"stringValue":"\\ud83d\\ude00 \\\\ud800","value":["\\u00e9"]}';
+      const response = await fetchRaw({ method: "POST", target: "/v1/echo", headers: json, body });
+      expect([response.status, response.json()]).toEqual([200, { stringValue: "😀 \\ud800", value: ["é"] }]);
+    });
+
     test("with unknown fields is accepted", async () => {
       expect(await echoed("/v1/echo", { nope: 1, int32Value: 2, __proto__x: 3 })).toEqual({ int32Value: 2 });
     });
@@ -333,8 +342,26 @@ describe.each([
       ["[]", "body: "],
       ["null", "body: "],
       ['"x"', "body: "],
-      ['{"int32Value":"x"}', "body: int32_value: "],
-      ['{"nested":{"inner":{"id":{}}}}', "body: id: "],
+      ['{"int32Value":"x"}', "body: int32Value: "],
+      ['{"int32_value":"x"}', "body: int32_value: "],
+      ['{"nested":{"inner":{"id":{}}}}', "body: nested.inner.id: "],
+      ['{"nesteds":[{},{"name":1}]}', "body: nesteds[1].name: "],
+      ['{"nesteds":[{},null]}', "body: nesteds[1]: "],
+      ['{"nesteds":{}}', "body: nesteds: "],
+      ['{"nestedMap":{"1":{"at":"now"}}}', "body: nestedMap[1].at: "],
+      ['{"nestedMap":{"x":{}}}', "body: nestedMap: "],
+      ['{"timestamps":["2020-01-02T03:04:05Z","now"]}', "body: timestamps[1]: "],
+      ['{"nested":{"color":{}}}', "body: nested.color: "],
+      ['{"int32Wrapper":"x"}', "body: int32Wrapper: "],
+      ['{"duration":"1.0000000001s"}', "body: duration: out of range"],
+      ['{"any":{"@type":"x/no.such.Type"}}', "body: any: "],
+      ['{"stringValue":12345678901234567}', "body: stringValue: "],
+      ['{"bytesValue":1234567890123456}', "body: bytesValue: "],
+      ['{"stringWrapper":12345678901234567}', "body: stringWrapper: "],
+      ['{"fieldMask":1e20}', "body: fieldMask: "],
+      ['{"stringValue":"\\ud800"}', "body: stringValue: a text has a lone surrogate"],
+      ['{"struct":{"a":["\\ude00\\ud83d"]}}', "body: struct.a[0]: a text has a lone surrogate"],
+      ['{"value":{"\\ud800":1}}', "body: value: a text has a lone surrogate"],
       ['{"oneofString":"a","oneofInt32":1}', "body: "],
       ['{"int32Value":1,"int32Value":1}', 'body: duplicate key "int32Value"'],
       ['{"int32Value":1,"int32\\u0056alue":2}', 'body: duplicate key "int32Value"'],
@@ -343,8 +370,8 @@ describe.each([
       ['{"struct":{"a":[{"b":1,"c":"\\"","b":2}]}}', 'body: duplicate key "b"'],
       ['{"stringMap":{"k":"","k":""}}', 'body: duplicate key "k"'],
       ['{"nope":{"a":1,"a":1}}', 'body: duplicate key "a"'],
-      ['{"int64Value":9007199254740991.4}', "body: int64_value: "],
-      ['{"uint64Value":1e20}', "body: uint64_value: "],
+      ['{"int64Value":9007199254740991.4}', "body: int64Value: "],
+      ['{"uint64Value":1e20}', "body: uint64Value: "],
       ['{"int64s":[1e-1]}', "body: int64s"],
       ['{"value":1e400}', "body: a number is out of range"],
       ['{"struct":{"a":[-1e999]}}', "body: a number is out of range"],

@@ -7,13 +7,14 @@ import {
   type JsonValue,
   type Message,
 } from "@bufbuild/protobuf";
-import { isFieldError, reflect } from "@bufbuild/protobuf/reflect";
+import { reflect } from "@bufbuild/protobuf/reflect";
 import { type HttpBody, HttpBodySchema } from "../../../gen/google/api/httpbody_pb.ts";
 import { BadInput } from "./bad-input.ts";
 import type { ContentCodec, MessageCodec } from "./content-codec.ts";
 import { DECLARED_ENUMS } from "./enum-names.ts";
 import { parseMessageJson } from "./exact-json.ts";
 import { createFieldMapper, type FieldMapper } from "./field-values.ts";
+import { pathOfFault } from "./json-fault.ts";
 import type { MessageLimits } from "./message-limits.ts";
 
 /** Makes a message from a body, and reports the body's JSON if it is JSON. @throws BadInput */
@@ -61,7 +62,7 @@ export function createBodyReader(
     if (codec?.kind === "message") return { message: decodeMessage(codec, input, field, body, options.limits) };
     const parsed =
       codec === undefined
-        ? parseBody(body, asMessage, input, options.limits)
+        ? parseBody(body, asMessage, input, options)
         : asMessage(decodedBy(codec, () => codec.decode(body)));
     const json = normalizeEnums === undefined ? parsed : normalized(normalizeEnums, parsed);
     return { message: messageFromJson(input, json, options.json), json };
@@ -83,11 +84,11 @@ function parseBody(
   body: Uint8Array,
   asMessage: (json: JsonValue) => JsonValue,
   type: DescMessage,
-  limits: MessageLimits,
+  options: BodyOptions,
 ): JsonValue {
   const text = utf8TextOf(body);
   try {
-    return parseMessageJson(text, asMessage, type, limits);
+    return parseMessageJson(text, asMessage, type, options);
   } catch (error) {
     if (error instanceof SyntaxError) throw new BadInput("body", undefined, "not JSON");
     throw unlessTooDeep(error);
@@ -136,6 +137,8 @@ function messageFromJson(type: DescMessage, json: JsonValue, options: Partial<Js
     return fromJson(type, json, options);
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    throw new BadInput("body", isFieldError(error.cause) ? error.cause.field().name : undefined, error.message);
+    // A Duration with more than nine digits after the point is a RangeError of JavaScript.
+    const reason = error instanceof RangeError ? "out of range" : error.message;
+    throw new BadInput("body", pathOfFault(type, json, error, options), reason);
   }
 }

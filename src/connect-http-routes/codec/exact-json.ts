@@ -1,4 +1,5 @@
-import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, type JsonValue, type Registry, ScalarType } from "@bufbuild/protobuf";
+import { hasOwnJson } from "../routes/field-path.ts";
 import { BadInput } from "./bad-input.ts";
 import { scanJson } from "./json-scan.ts";
 import { mapValues } from "./json-values.ts";
@@ -29,31 +30,71 @@ const parse = JSON.parse as (
  */
 const INEXACT = /(?:^|[:,[\s])-?[0-9](?:[0-9.]{15}|[0-9.]*[eE])/;
 
-const FLOAT_TYPES: ReadonlySet<ScalarType> = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
+const NO_INTEGERS: ReadonlySet<ScalarType | undefined> = new Set([
+  undefined,
+  ScalarType.DOUBLE,
+  ScalarType.FLOAT,
+  ScalarType.STRING,
+  ScalarType.BYTES,
+  ScalarType.BOOL,
+]);
 
-/** Works as JSON.parse, but a number that JavaScript reads as Infinity (`1e400`) is an error. @throws SyntaxError, BadInput, RangeError */
+/**
+ * Works as JSON.parse, but a number that JavaScript reads as Infinity (`1e400`) and a text that is not Unicode are errors.
+ * @throws SyntaxError, BadInput, RangeError
+ */
 export function parseJson(text: string): JsonValue {
-  return INEXACT.test(text) ? toNumbers(parse(text, written)) : (JSON.parse(text) as JsonValue);
+  return wellFormed(text, INEXACT.test(text) ? toNumbers(parse(text, written)) : (JSON.parse(text) as JsonValue));
+}
+
+interface MessageJsonOptions {
+  readonly limits: MessageLimits;
+  /** The registry has the types of `google.protobuf.Any`. */
+  readonly json: { readonly registry?: Registry | undefined };
 }
 
 /**
  * Parses the JSON of a message. Proto JSON accepts 64-bit integers as numbers, even with a zero fraction or an exponent, but a JavaScript
  * number holds 53 bits. So for integer fields, longer numbers become strings, which are read exactly or refused.
- * @throws SyntaxError, BadInput for a duplicate key, a number that is too large or a text beyond the limits, RangeError
+ * @throws SyntaxError, BadInput for a duplicate key, a number that is too large, a text that is not Unicode or exceeds the limits,
+ * RangeError
  */
 export function parseMessageJson(
   text: string,
   fieldOf: (json: JsonValue) => JsonValue,
   type: DescMessage,
-  limits: MessageLimits,
+  { limits, json: { registry } }: MessageJsonOptions,
 ): JsonValue {
   const repeated = scanJson(text, limits);
   const json = INEXACT.test(text)
-    ? settleMessage(type, fieldOf(parse(text, written) as JsonValue))
+    ? settleMessage(type, fieldOf(parse(text, written) as JsonValue), registry)
     : fieldOf(JSON.parse(text) as JsonValue);
   const duplicate = repeated ?? (text.includes("_") ? fieldGivenTwice(type, json) : undefined);
   if (duplicate !== undefined) throw new BadInput("body", undefined, `duplicate key ${JSON.stringify(duplicate)}`);
+  return wellFormed(text, json);
+}
+
+/**
+ * Returns the JSON of a text unless it contains a lone surrogate, which has no UTF-8 and would become another character on its way to a
+ * server. UTF-8 cannot contain one, so only an escape can make it.
+ * @throws BadInput
+ */
+function wellFormed(text: string, json: JsonValue): JsonValue {
+  const path = text.includes("\\u") ? pathOfLoneSurrogate(json) : undefined;
+  if (path !== undefined) throw new BadInput("body", path.slice(1) || undefined, "a text has a lone surrogate");
   return json;
+}
+
+/** Returns the path of a text that is not Unicode, or of the object that has it as a key, with a dot in front. */
+function pathOfLoneSurrogate(json: JsonValue): string | undefined {
+  if (typeof json === "string") return json.isWellFormed() ? undefined : "";
+  if (typeof json !== "object" || json === null) return undefined;
+  for (const [key, value] of Object.entries(json)) {
+    if (!key.isWellFormed()) return "";
+    const path = pathOfLoneSurrogate(value);
+    if (path !== undefined) return `${Array.isArray(json) ? `[${key}]` : `.${key}`}${path}`;
+  }
+  return undefined;
 }
 
 /** Returns the proto name of a field that an object has under its JSON name too. */
@@ -81,29 +122,40 @@ function written(_: string, value: ExactJson, context: { readonly source?: strin
   return /^-?[0-9]{1,15}$/.test(source) ? value : new Written(source, value);
 }
 
-function settleMessage(type: DescMessage, json: ExactJson): JsonValue {
-  if (type.typeName.startsWith("google.protobuf.")) {
+function settleMessage(type: DescMessage, json: ExactJson, registry: Registry | undefined): JsonValue {
+  if (type.typeName === ANY) return settleAny(json, registry);
+  if (hasOwnJson(type)) {
     const value = type.fields[0];
-    return value !== undefined && type.fields.length === 1 ? settleSingular(value, json) : toNumbers(json);
+    return value !== undefined && type.fields.length === 1 ? settleSingular(value, json, registry) : toNumbers(json);
   }
   if (!isObject(json)) return toNumbers(json);
   return mapValues(json, (value, name) => {
     const field = type.fields.find((f) => f.jsonName === name || f.name === name);
-    return field === undefined ? toNumbers(value) : settleField(field, value);
+    return field === undefined ? toNumbers(value) : settleField(field, value, registry);
   });
 }
 
-function settleField(field: DescField, json: ExactJson): JsonValue {
-  if (field.fieldKind === "list" && Array.isArray(json)) return json.map((item) => settleSingular(field, item));
-  if (field.fieldKind === "map" && isObject(json)) return mapValues(json, (item) => settleSingular(field, item));
-  return settleSingular(field, json);
+const ANY = "google.protobuf.Any";
+
+function settleAny(json: ExactJson, registry: Registry | undefined): JsonValue {
+  if (!isObject(json)) return toNumbers(json);
+  const url = json["@type"];
+  const type = typeof url === "string" ? registry?.getMessage(url.slice(url.lastIndexOf("/") + 1)) : undefined;
+  if (type === undefined) return toNumbers(json);
+  if (!hasOwnJson(type)) return settleMessage(type, json, registry);
+  return mapValues(json, (value, name) => (name === "value" ? settleMessage(type, value, registry) : toNumbers(value)));
 }
 
-function settleSingular(field: DescField, json: ExactJson): JsonValue {
-  if (field.message !== undefined) return settleMessage(field.message, json);
-  return json instanceof Written && field.scalar !== undefined && !FLOAT_TYPES.has(field.scalar)
-    ? integerText(json.text)
-    : toNumbers(json);
+function settleField(field: DescField, json: ExactJson, registry: Registry | undefined): JsonValue {
+  const settled = (item: ExactJson) => settleSingular(field, item, registry);
+  if (field.fieldKind === "list" && Array.isArray(json)) return json.map(settled);
+  if (field.fieldKind === "map" && isObject(json)) return mapValues(json, settled);
+  return settled(json);
+}
+
+function settleSingular(field: DescField, json: ExactJson, registry: Registry | undefined): JsonValue {
+  if (field.message !== undefined) return settleMessage(field.message, json, registry);
+  return json instanceof Written && !NO_INTEGERS.has(field.scalar) ? integerText(json.text) : toNumbers(json);
 }
 
 /** Returns an integral number in plain digits. Other numbers, and those longer than 64 bits, are returned as written. */

@@ -79,6 +79,7 @@ class NameReader {
     }
     // Path or body bind a field within this message, so the query cannot set the message.
     if (this.#bound.some((other) => other.startsWith(`${path}.`))) return "bound";
+    if (after !== "" && !after.endsWith("]")) return { reason: "a map key ends with ]" };
     const mapKey = after === "" ? undefined : after.slice(1, -1);
     if (mapKey !== undefined && field.fieldKind !== "map") return { reason: `${field.name} is not a map` };
     if (mapKey === undefined ? !isTextField(field) : !isTextMap(field)) {
@@ -99,9 +100,7 @@ function fieldsAtStart(type: DescMessage, name: string): (readonly [field: DescF
       const start = field[spelling];
       if (!name.startsWith(start)) continue;
       const after = name.slice(start.length);
-      if (after === "" || after.startsWith(".") || (after.startsWith("[") && after.endsWith("]"))) {
-        found.push([field, after]);
-      }
+      if (after === "" || after.startsWith(".") || after.startsWith("[")) found.push([field, after]);
     }
   }
   return found.sort(([, a], [, b]) => a.length - b.length);
