@@ -1,6 +1,9 @@
 /** Bodies that arrive in unusual ways: already read by middleware, compressed, or aborted. */
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
+import { createRegistry } from "@bufbuild/protobuf";
+import { Int64ValueSchema } from "@bufbuild/protobuf/wkt";
+import Express from "express";
 import Fastify from "fastify";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
@@ -12,8 +15,9 @@ import {
   statusEncoder,
 } from "../../src/connect-http-routes/index.ts";
 import { RichServiceRoutes } from "./gen/rich/v1/rich_http.ts";
+import { EverythingSchema } from "./gen/rich/v1/rich_pb.ts";
 import { richRoutes } from "./support/rich-service.ts";
-import { openHttp1, openHttp2, type TestRequest } from "./support/servers.ts";
+import { openFetch, openHttp1, openHttp2, type TestRequest } from "./support/servers.ts";
 
 const options = { routes: richRoutes, tables: [RichServiceRoutes] };
 const json = { "content-type": "application/json" };
@@ -104,6 +108,43 @@ describe.each([
     expect((await post(() => ({ parsed: true }), raw)).status).toBe(500);
     expect((await post((body) => body, raw)).text).toBe("bytes");
   });
+
+  test("as text is lost if it was none", async () => {
+    const raw = { target: "/v1/raw", headers: { "content-type": "image/png" }, body: Buffer.from([0xff, 0x00]) };
+    expect((await post(String, raw)).status).toBe(500);
+    expect((await post(String, { ...raw, body: "é" })).text).toBe("é");
+  });
+});
+
+describe("a form that Express has parsed", () => {
+  const post = async (extended: boolean, body: string) => {
+    const app = Express().use(Express.urlencoded({ extended }), createHttpHandler({ ...options, formPosts: true }));
+    await using listener = await openHttp1(app as unknown as NodeHandler);
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    const response = await listener.fetchRaw({ method: "POST", target: "/v1/echo", headers, body });
+    return [response.status, response.json()];
+  };
+
+  test.each([false, true])("is the message, extended: %s", async (extended) => {
+    const form = "stringValue=a+b%26%C3%A9&int64Value=9007199254740993&strings=x&strings=&nested.name=n";
+    const message = { stringValue: "a b&é", int64Value: "9007199254740993", strings: ["x", ""], nested: { name: "n" } };
+    expect(await post(extended, form)).toEqual([200, message]);
+    expect(await post(extended, "stringMap[a]=1&stringMap[b]=2")).toEqual([200, { stringMap: { a: "1", b: "2" } }]);
+    expect(await post(extended, "int32Value=x")).toEqual([400, expect.objectContaining({ code: 3 })]);
+    expect(await post(extended, "")).toEqual([200, {}]);
+  });
+});
+
+test("a 64-bit integer in an Any is exact, also as a number", async () => {
+  const jsonOptions = { registry: createRegistry(EverythingSchema, Int64ValueSchema) };
+  const listener = openFetch(createFetchHandler({ ...options, jsonOptions }));
+  const everything = "type.googleapis.com/rich.v1.Everything";
+  const wrapper = "type.googleapis.com/google.protobuf.Int64Value";
+  const body = `{"any":{"@type":"${everything}","int64s":[9007199254740993],
+    "any":{"@type":"${wrapper}","value":9007199254740995}}}`;
+  const response = await listener.fetchRaw({ method: "POST", target: "/v1/echo", headers: json, body });
+  const inner = { "@type": wrapper, value: "9007199254740995" };
+  expect(response.json()).toEqual({ any: { "@type": everything, int64s: ["9007199254740993"], any: inner } });
 });
 
 describe("by default", () => {

@@ -9,6 +9,7 @@ import { FailureError, failures } from "../response/failure.ts";
 import { nodeGzip } from "./gzip.ts";
 import { respondWithinBody } from "./lingering-close.ts";
 import { abort, endStream, isClosed, type NodeResponse, sendWithTrailers, write, writeHead } from "./node-response.ts";
+import { takeReadBefore } from "./read-before.ts";
 import { ReadableChunks } from "./readable-chunks.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
@@ -33,18 +34,6 @@ export function takeArrived(request: NodeRequest): Uint8Array | undefined {
 export function endTaken(request: NodeRequest): void {
   if (request.complete) request.read(0);
   else request.resume();
-}
-
-let hasWarned = false;
-
-/** Returns the error for a handler behind middleware that has consumed the body. It is logged once: clients get a 500 without a reason. */
-function bodyIsLost(): Error {
-  const message =
-    "middleware has read the request body: mount the HTTP handler before it, or keep what it has read as request.body " +
-    "(Fastify: Object.assign(request.raw, { body: request.body }))";
-  if (!hasWarned) process.emitWarning(message, "HttpHandlerWarning");
-  hasWarned = true;
-  return new Error(message);
 }
 
 export class NodeExchange implements TrailerExchange<NodeRequest> {
@@ -93,7 +82,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
 
   read(limit: number, raw: boolean, meter?: BodyMeter): Uint8Array | Promise<Uint8Array> {
     if (this.isReadBefore) {
-      const before = this.#readBefore(raw);
+      const before = takeReadBefore(this.source, raw);
       if (before.byteLength > limit) throw new FailureError(failures.tooLarge(limit));
       return before;
     }
@@ -106,18 +95,6 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
     this.#bodyTaken = true;
     if (arrived.byteLength > limit) throw this.#tooLarge(limit);
     return arrived;
-  }
-
-  /** Returns what middleware has read. @throws Error if it is lost */
-  #readBefore(raw: boolean): Uint8Array {
-    const { source } = this;
-    const body: unknown = "body" in source ? source.body : undefined;
-    if (body instanceof Uint8Array) return body;
-    if (typeof body === "string") return Buffer.from(body);
-    if (body !== undefined && !raw) return Buffer.from(JSON.stringify(body));
-    // The stream has ended before anybody read it, so the body was empty.
-    if (!source.readableDidRead) return NO_BYTES;
-    throw bodyIsLost();
   }
 
   #readArriving(limit: number, meter?: BodyMeter): Promise<Uint8Array> {
@@ -161,7 +138,7 @@ export class NodeExchange implements TrailerExchange<NodeRequest> {
   }
 
   chunks(raw: boolean): BodyChunks {
-    if (this.isReadBefore) return chunksOf(this.#readBefore(raw));
+    if (this.isReadBefore) return chunksOf(takeReadBefore(this.source, raw));
     const request = this.source;
     const chunks = new ReadableChunks(request, clientDisconnected);
     this.#bodyUnfinished = true;
