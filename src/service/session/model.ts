@@ -141,6 +141,7 @@ export const MAX_ATTACHED = 256;
 
 export type Session = Omit<NewSession, "dpopJkt"> & {
   readonly createdAt: StoreMs;
+  /** When the newest refresh token was made, or the session. A refresh that gets that token again does not change it. */
   readonly lastRefreshedAt: StoreMs;
   /** When the session ends unless it is refreshed before; never later than `absoluteExpiresAt`. */
   readonly idleExpiresAt: StoreMs;

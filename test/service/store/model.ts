@@ -158,7 +158,7 @@ export class ModelStore {
         ok: false,
         reason: "refused",
         limit,
-        live: live.toSorted((a, b) => a.lastRefreshedAt - b.lastRefreshedAt).slice(0, 10),
+        live: live.toSorted((a, b) => this.#usedAt(a.sid) - this.#usedAt(b.sid)).slice(0, 10),
       };
     }
     while (counted().length >= maxSessions) {
@@ -196,12 +196,10 @@ export class ModelStore {
     const shown = shownBy(verdict, outcome);
     const bind = () => boundKey(found.session, device ?? NO_PRESENTATION, this.now);
     const session: Session = shown === "first_use" ? { ...found.session, device: bind() } : found.session;
-    const lastRefreshedAt = latest(session.createdAt, this.now);
-    const slid = {
-      lastRefreshedAt,
-      idleExpiresAt: earliest(later(lastRefreshedAt, session.idleTimeoutMs), session.absoluteExpiresAt),
-    };
-    const after = outcome === "repeat" ? session : { ...seenBy(session, lastSeen), ...slid };
+    const usedAt = latest(session.createdAt, this.now);
+    const idleExpiresAt = earliest(later(usedAt, session.idleTimeoutMs), session.absoluteExpiresAt);
+    const kept = outcome === "repeat" ? session : { ...seenBy(session, lastSeen), lastRefreshedAt: usedAt };
+    const after = { ...kept, idleExpiresAt };
     this.#sessions.set(sid, { session: after, state: next });
     const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
     return { ok: true, outcome, session: after, child, now: this.now, device: shown };
@@ -371,10 +369,15 @@ export class ModelStore {
 
   /** Ends the session that was used longest ago, and of several such sessions the one that was created first. */
   #endLeastUsed(sids: readonly SessionId[]): { readonly sid: SessionId; readonly actor: string | undefined } {
-    const used = (sid: SessionId) => this.#live(sid)?.session.lastRefreshedAt ?? 0;
-    const [least] = sids.toSorted((a, b) => used(a) - used(b));
+    const [least] = sids.toSorted((a, b) => this.#usedAt(a) - this.#usedAt(b));
     if (least === undefined) throw new Error("there is no session to end");
     return { sid: least, actor: this.#end(least, "session_limit") };
+  }
+
+  /** Returns when a live session was last refreshed, also with the same token as before, or else created. */
+  #usedAt(sid: SessionId): number {
+    const found = this.#live(sid);
+    return found === undefined ? 0 : latest(found.session.createdAt, found.state.childServedAt);
   }
 
   #wasRevoked(sid: SessionId): boolean {

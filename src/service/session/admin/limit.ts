@@ -54,14 +54,10 @@ export function groupOf({ clientId, kind }: Pick<NewSession, "clientId" | "kind"
  * Removes sessions from a list in order of creation, and returns them: one after the other the least recently used of the `window` oldest
  * that are left. If several were used at the same time, the oldest is removed.
  */
-export function takeExcess<T extends { readonly lastRefreshedAt: number }>(
-  sessions: T[],
-  excess: number,
-  window: number,
-): T[] {
+export function takeExcess<T extends { readonly usedAt: number }>(sessions: T[], excess: number, window: number): T[] {
   const taken: T[] = [];
   while (taken.length < excess && sessions.length > 0) {
-    const times = sessions.slice(0, window).map(({ lastRefreshedAt }) => lastRefreshedAt);
+    const times = sessions.slice(0, window).map(({ usedAt }) => usedAt);
     taken.push(...sessions.splice(times.indexOf(Math.min(...times)), 1));
   }
   return taken;

@@ -15,7 +15,7 @@ import type { CreateOutcome, EndedSession } from "../../session/ports.ts";
 import { type StoreMs, storeMs } from "../../session/time.ts";
 import type { PagePosition } from "../search.ts";
 import { AT_ONCE, type EndingDeps, expireStep, type Logout } from "./end-many.ts";
-import { type FoundRow, sessionOf } from "./rows.ts";
+import { type FoundRow, sessionOf, usedAtOf } from "./rows.ts";
 
 /** If a subject has more sessions than this, the order in which sessions of the same millisecond are evicted is undefined. */
 export const FEW = 128;
@@ -70,7 +70,10 @@ export function applyLimit(
     ...known.flatMap((sid) => sessions.live(sid, now) ?? []),
     ...rows.filter((row) => now < row.idle_expires_at && !row.ended),
   ];
-  const counted = found.map(sessionOf).filter(isCounted);
+  const counted = found.flatMap((row) => {
+    const session = sessionOf(row);
+    return isCounted(session) ? [{ sid: session.sid, session, usedAt: usedAtOf(row) }] : [];
+  });
   const window = windowOf(limit);
   if (!isAll && last !== undefined && counted.length < limit.maxSessions + window) {
     const progress = { after: { createdAt: last.created_at, sid: last.sid }, known: counted.map(({ sid }) => sid) };
@@ -79,7 +82,12 @@ export function applyLimit(
   const excess = counted.length - limit.maxSessions + 1;
   if (excess <= 0) return ENOUGH;
   if (limit.whenExceeded === "refuse")
-    return { ok: false, reason: "refused", limit, live: takeExcess(counted, MAX_LISTED, window) };
+    return {
+      ok: false,
+      reason: "refused",
+      limit,
+      live: takeExcess(counted, MAX_LISTED, window).map(({ session: live }) => live),
+    };
   // If further parts of the list follow, sessions of this part end only while a whole window of them is left: the next part may have a
   // session that was used less recently.
   const ending = Math.min(excess, AT_ONCE, isAll ? excess : counted.length - window + 1);
@@ -87,7 +95,7 @@ export function applyLimit(
   return { evicted, isEnough: isAll && ending === excess };
 }
 
-type Used = { readonly sid: SessionId; readonly lastRefreshedAt: number };
+type Used = { readonly sid: SessionId; readonly usedAt: number };
 
 /** Ends the least recently used sessions beyond the cap. Sessions with an actor, which are few, count apart from the others. */
 export function applyCap(

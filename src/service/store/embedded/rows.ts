@@ -9,7 +9,7 @@ import {
   type SessionId,
 } from "../../session/model.ts";
 import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
-import { earliest, later, type StoreMs, storeMs } from "../../session/time.ts";
+import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import type { Candidate, PagePosition } from "../search.ts";
 import type { Statements } from "./statements.ts";
 
@@ -157,6 +157,11 @@ export function sessionOf(row: SessionRow): Session {
 
 export function rotationOf(row: SessionRow): RotationState {
   return JSON.parse(row.rotation) as RotationState;
+}
+
+/** Returns when the session was last used: refreshed, also with the same refresh token as before, or created. */
+export function usedAtOf(row: SessionRow): StoreMs {
+  return latest(row.created_at, rotationOf(row).childServedAt);
 }
 
 export function revocationOf(row: LogRow): Revocation {

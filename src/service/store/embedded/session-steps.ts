@@ -200,14 +200,14 @@ function storeRotation(
   now: StoreMs,
 ): RotateOutcome {
   const bound = shown === "first_use" ? { ...session, device: boundKey(session, presented, now) } : session;
-  // `repeat` makes no new refresh token, so neither the idle expiry nor what was last seen changes.
+  // `repeat` makes no new refresh token, so it changes neither when the last one was made nor what was last seen then.
   const isRepeat = outcome === "repeat";
   const keepsSeen = isRepeat || (lastSeen ?? session.lastSeen) === undefined;
   const changed = keepsSeen ? bound : seenBy(bound, lastSeen);
   // A refresh never counts as earlier than the creation, even if a clock was set back.
-  const lastRefreshedAt = latest(session.createdAt, now);
-  const idleExpiresAt = earliest(later(lastRefreshedAt, session.idleTimeoutMs), session.absoluteExpiresAt);
-  const stored = isRepeat ? changed : { ...changed, lastRefreshedAt, idleExpiresAt };
+  const usedAt = latest(session.createdAt, now);
+  const idleExpiresAt = earliest(later(usedAt, session.idleTimeoutMs), session.absoluteExpiresAt);
+  const stored = { ...changed, lastRefreshedAt: isRepeat ? session.lastRefreshedAt : usedAt, idleExpiresAt };
   const moved = [stored.lastRefreshedAt, stored.idleExpiresAt, JSON.stringify(next)] as const;
   if (changed === session) sql.slide.run(...moved, row.rowid);
   else sql.slideAndFix.run(...moved, fixedOf(stored), row.rowid);

@@ -14,6 +14,9 @@ const ENDED = `CASE
   ) THEN 2
   ELSE 0 END`;
 
+/** Computes when a session was last refreshed, also with the same refresh token as before, or else created (`usedAtOf` of rows.ts). */
+const USED_AT = "max(created_at, json_extract(rotation, '$.childServedAt'))";
+
 export type Statements = ReturnType<typeof prepareStatements>;
 
 /**
@@ -200,7 +203,7 @@ function subjectStatements(db: DatabaseSync) {
        WHERE examined_at <= ? AND idle_expires_at <= ? AND subject = ? AND created_at > ?`,
     ),
     oldestOfFew: db.prepare(
-      `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions
+      `SELECT sid, ${USED_AT} AS usedAt FROM sessions
        WHERE subject = ? AND actor IS NULL AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid LIMIT ?`,
     ),
     hasAgent: db.prepare(
@@ -210,11 +213,11 @@ function subjectStatements(db: DatabaseSync) {
        ) WHERE json_extract(fixed, '$.client.userAgent') = ? LIMIT 1`,
     ),
     oldest: db.prepare(
-      `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions
+      `SELECT sid, ${USED_AT} AS usedAt FROM sessions
        WHERE subject = ? AND actor IS NULL AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY created_at, sid LIMIT ?`,
     ),
     actingOf: db.prepare(
-      `SELECT sid, last_refreshed_at AS lastRefreshedAt FROM sessions INDEXED BY sessions_by_subject_with_actor
+      `SELECT sid, ${USED_AT} AS usedAt FROM sessions INDEXED BY sessions_by_subject_with_actor
        WHERE subject = ? AND actor IS NOT NULL AND idle_expires_at > ? AND ${ENDED} = 0 ORDER BY rowid`,
     ),
     // The sessions of a subject after a position, oldest first, by which limits count them.

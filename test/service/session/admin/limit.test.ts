@@ -41,10 +41,10 @@ describe("the first policy that matches a session holds for it", () => {
 });
 
 test("the least recently used of the oldest sessions ends, and one behind the window stays", () => {
-  const used = [5, 4, 1].map((lastRefreshedAt) => ({ lastRefreshedAt }));
-  expect(takeExcess([...used], 1, 2)).toEqual([{ lastRefreshedAt: 4 }]);
-  expect(takeExcess([...used], 2, 2)).toEqual([{ lastRefreshedAt: 4 }, { lastRefreshedAt: 1 }]);
-  expect(takeExcess([...used], 2, 1)).toEqual([{ lastRefreshedAt: 5 }, { lastRefreshedAt: 4 }]);
+  const used = [5, 4, 1].map((usedAt) => ({ usedAt }));
+  expect(takeExcess([...used], 1, 2)).toEqual([{ usedAt: 4 }]);
+  expect(takeExcess([...used], 2, 2)).toEqual([{ usedAt: 4 }, { usedAt: 1 }]);
+  expect(takeExcess([...used], 2, 1)).toEqual([{ usedAt: 5 }, { usedAt: 4 }]);
   expect(takeExcess([...used], 4, 1)).toEqual(used);
 });
 

@@ -54,6 +54,30 @@ export function limitsContract(context: () => Context): void {
       );
     });
 
+    test.each(["cap", "limit"])("counts a refresh that gets the same token again as use (%s)", async (by) => {
+      const { backend, store, login, refresh } = context();
+      for (const more of [{}, { actor: { subject: "support" } }]) {
+        if (by === "limit" && "actor" in more) continue; // No limit counts such a session.
+        const user = subject();
+        const a = await login(user, more);
+        await refresh(a.sid, a.first);
+        await backend.advance(SECOND);
+        const b = await login(user, more);
+        await backend.advance(SECOND);
+        expect(await refresh(a.sid, a.first)).toMatchObject({ outcome: "repeat" });
+        await backend.advance(SECOND);
+        const limit = { scope: "subject", maxSessions: 2, whenExceeded: ENDING } as const;
+        if (by === "limit") {
+          expect(await within(user, { ...limit, maxSessions: 1, whenExceeded: "refuse" })).toMatchObject({
+            live: [{ sid: b.sid }, { sid: a.sid }],
+          });
+        }
+        const options = by === "cap" ? { cap: 2 } : { cap: CAP, limit };
+        const { evicted } = expectCreated(await store.create(newSession(user, more), nonce(), options));
+        expect(sidsOf(evicted)).toEqual([b.sid]);
+      }
+    });
+
     test("compares the 64 oldest", async () => {
       const { backend, store, login, refresh } = context();
       const user = subject();
@@ -397,14 +421,14 @@ export function limitsContract(context: () => Context): void {
         weight: 1,
         arbitrary: fc.record({ login: fc.integer({ min: 1, max: 6 }), by: fc.constantFrom("cap", "limit") }),
       },
-      { weight: 3, arbitrary: fc.record({ refresh: fc.nat(5) }) },
+      { weight: 3, arbitrary: fc.record({ refresh: fc.nat(5), pause: fc.constantFrom(0, REUSE_INTERVAL) }) },
     );
     const play = async (actions: readonly (typeof action extends fc.Arbitrary<infer T> ? T : never)[]) => {
       const user = subject();
       /** The live devices, the one that was used last at the end. */
       const devices: { readonly sid: SessionId; token: PresentedToken }[] = [];
       for (const step of actions) {
-        await backend.advance(REUSE_INTERVAL + 1);
+        await backend.advance(1 + ("refresh" in step ? step.pause : 0));
         if ("refresh" in step) {
           const [device] = devices.splice(step.refresh % Math.max(1, devices.length), 1);
           if (device === undefined) continue;

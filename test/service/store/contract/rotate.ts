@@ -34,14 +34,43 @@ export function rotateContract(context: () => Context): void {
       });
     });
 
-    test("a repeated result is the same and slides nothing", async () => {
-      const { backend, login, refresh } = context();
+    test("a repeated result is the same, and the idle timeout begins anew", async () => {
+      const { backend, store, login, refresh } = context();
       const { sid, first } = await login(subject());
       const rotated = await refresh(sid, first);
       await backend.advance(REUSE_INTERVAL);
-      const { now: _, ...repeated } = await refresh(sid, first);
-      const { child, session } = rotated;
+      const { now, ...repeated } = await refresh(sid, first);
+      const { child } = rotated;
+      const session = { ...rotated.session, idleExpiresAt: now + IDLE };
       expect(repeated).toEqual({ ok: true, outcome: "repeat", child, session, device: "unproven" });
+      expect(await store.find(sid)).toMatchObject({ session });
+    });
+
+    test("a session whose idle timeout is shorter than the reuse interval lives as long as it is refreshed", async () => {
+      const { backend, store, login, refresh } = context();
+      const idleTimeoutMs = REUSE_INTERVAL / 4;
+      const { sid, first } = await login(subject(), { idleTimeoutMs });
+      const outcomes = [(await refresh(sid, first)).outcome];
+      for (let time = 0; time < 6; time++) {
+        await backend.advance(idleTimeoutMs - 1);
+        outcomes.push((await refresh(sid, first)).outcome);
+      }
+      expect(outcomes).toEqual(["rotate", "repeat", "repeat", "repeat", "repeat", "recover", "repeat"]);
+      await backend.advance(idleTimeoutMs);
+      expect(["idle", "unknown"]).toContain(outcomeOf(await store.rotate(sid, first, nonce())));
+    });
+
+    test("a repeated result does not outlive the absolute expiry", async () => {
+      const { backend, store, login, refresh } = context();
+      const absoluteLifetimeMs = IDLE + SECOND;
+      const { sid, first } = await login(subject(), { absoluteLifetimeMs });
+      await backend.advance(IDLE - SECOND);
+      const { child } = await refresh(sid, first);
+      await backend.advance(SECOND);
+      const { outcome, session } = await refresh(sid, first);
+      expect([outcome, session.idleExpiresAt]).toEqual(["repeat", session.absoluteExpiresAt]);
+      await backend.advance(SECOND);
+      expect(["expired", "unknown"]).toContain(outcomeOf(await store.rotate(sid, child, nonce())));
     });
 
     test("a lost result is recovered with another child", async () => {

@@ -143,6 +143,7 @@ export function encodeBody(session: NewSession): Buffer {
 export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Session {
   const createdAt = timeAt(bytes, start + AT.createdAt);
   const lastRefreshedAt = latest(createdAt, timeAt(bytes, start + AT.childMintedAt));
+  const usedAt = latest(createdAt, timeAt(bytes, start + AT.childServedAt));
   const idleTimeoutMs = bytes.readUIntBE(start + AT.idleTimeoutMs, 5);
   const absoluteLifetimeMs = bytes.readUIntBE(start + AT.absoluteLifetimeMs, 5);
   const absoluteExpiresAt = later(createdAt, absoluteLifetimeMs);
@@ -179,7 +180,7 @@ export function decodeSession(sid: SessionId, bytes: Buffer, start: number): Ses
     absoluteLifetimeMs,
     createdAt,
     lastRefreshedAt,
-    idleExpiresAt: earliest(later(lastRefreshedAt, idleTimeoutMs), absoluteExpiresAt),
+    idleExpiresAt: earliest(later(usedAt, idleTimeoutMs), absoluteExpiresAt),
     absoluteExpiresAt,
   };
   if (flags === PLAIN) return optional === undefined ? session : { ...session, ...optional.blocks };

@@ -40,7 +40,7 @@ local flags, state_generation, state_nonce1, state_nonce2, child_nonce1, child_n
   created, idle, life = struct.unpack(HEAD, record)
 local absolute = created + life
 if now >= absolute then return 'e' end
-if now >= math.max(created, child_minted_at) + idle then return 'i' end
+if now >= math.max(created, child_served_at) + idle then return 'i' end
 if created <= tonumber(found[2] or 0) then return 'm' end
 if horizons then
   -- @include lib/live.lua: ended_with_subject
@@ -118,7 +118,7 @@ else
   end
   record = struct.pack(HEAD, flags, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at,
     child_minted_at, created, idle, life) .. body
-  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, child_minted_at) + idle, absolute) + slack(idle))
+  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, child_served_at) + idle, absolute) + slack(idle))
   if held or verdict == 'proven' then outcome = string.upper(outcome) end
   if verdict == 'first_use' then outcome = 'b' .. string.upper(outcome) end
 end

@@ -102,7 +102,7 @@ export function life(rule: typeof decide, store: LivingStore, whenExceeded: When
 
   /** Returns those that the limit ends for one more session; undefined if it refuses that. */
   function excess(world: Life): readonly Name[] | undefined {
-    const live = liveOf(world).map((name) => ({ name, lastRefreshedAt: world.stored[name]?.usedAt ?? 0 }));
+    const live = liveOf(world).map((name) => ({ name, usedAt: world.stored[name]?.usedAt ?? 0 }));
     const tooMany = live.length + 1 - MAX_SESSIONS;
     if (tooMany <= 0) return [];
     if (whenExceeded === "refuse") return undefined;

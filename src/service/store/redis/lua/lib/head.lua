@@ -2,10 +2,10 @@
 -- @include lib/partition.lua: BODY, HEAD
 
 -- Returns the idle expiry, the absolute expiry, the time of creation and that of the last refresh or the creation, at which the idle
--- timeout begins. The last refresh is when the newest refresh token was issued.
+-- timeout begins. A refresh that got the same refresh token again counts, too.
 local function expiries(record)
-  local _, _, _, _, _, _, _, _, minted, created, idle, life = struct.unpack(HEAD, record)
-  local absolute, used = created + life, math.max(created, minted)
+  local _, _, _, _, _, _, _, served, _, created, idle, life = struct.unpack(HEAD, record)
+  local absolute, used = created + life, math.max(created, served)
   return math.min(used + idle, absolute), absolute, created, used
 end
 
