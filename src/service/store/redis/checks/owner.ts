@@ -24,13 +24,14 @@ const ownerKey = ({ keyPrefix = "" }: RedisTarget) => `${keyPrefix}${FIRST_TAG}q
 
 const textOf = ({ issuer = "", keyIds }: Owner) => [issuer, ...keyIds].join("\n");
 
-/** Returns the issuer of the deployment that owns the keys if that is another one: with another issuer, or with no key in common. */
+/** Returns which deployment owns the keys if that is another one: with another issuer, or with no key in common. */
 export function otherOwner(text: string, own: Owner): string | undefined {
   if (text === "") return undefined;
   const [issuer = "", ...keyIds] = text.split("\n");
   const sameIssuer = issuer === "" || own.issuer === undefined || issuer === own.issuer;
   if (sameIssuer && keyIds.some((keyId) => own.keyIds.includes(keyId))) return undefined;
-  return issuer === "" ? "another deployment, with other signing keys" : issuer;
+  if (!sameIssuer) return issuer;
+  return `${issuer === "" ? "another deployment" : `a deployment of ${issuer}`}, with other signing keys`;
 }
 
 /** Returns what an operator must do who runs a second deployment, or has moved this one on purpose. */
