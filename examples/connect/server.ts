@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http2";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { accessTokenInterceptor, callerClaims, createVerifier } from "@session-service/verifier";
+import { accessTokenInterceptor, callerClaims, createVerifier, keepRawHeaders } from "@session-service/verifier";
 import { GreetService } from "./gen/greet/v1/greet_pb.js";
 
 const { ISSUER = "http://127.0.0.1:8080", AUDIENCE = ISSUER, PORT = "4000" } = process.env;
@@ -29,7 +29,8 @@ function routes(router: ConnectRouter): void {
   });
 }
 
-const handler = connectNodeAdapter({ routes, interceptors: [accessTokenInterceptor(verifier)] });
+const interceptors = [accessTokenInterceptor(verifier)];
+const handler = connectNodeAdapter({ routes, interceptors, contextValues: keepRawHeaders });
 // This server speaks HTTP/2 without TLS, for calls between services. Behind a proxy that speaks HTTP/1.1, use `createServer` of node:http.
 const server = createServer(handler).listen(Number(PORT), "127.0.0.1", () => console.log(`http://127.0.0.1:${PORT}`));
 process.once("SIGTERM", () => {

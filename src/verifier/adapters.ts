@@ -1,6 +1,13 @@
 /** Adapters that require an access token for each request: for Connect, for Express and the like, and for Fastify. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Code, ConnectError, createContextKey, type Interceptor } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  createContextKey,
+  createContextValues,
+  type Interceptor,
+} from "@connectrpc/connect";
 import { type AdapterOptions, authorize } from "./bearer.ts";
 import { readOrigin } from "./origin.ts";
 import type { Claims } from "./verdict.ts";
@@ -11,6 +18,15 @@ export const callerClaims = createContextKey<Claims | undefined>(undefined, {
   description: "claims of the access token",
 });
 
+const rawRequest = createContextKey<HookedRequest | undefined>(undefined, { description: "request of the framework" });
+
+/**
+ * Returns context values by which `accessTokenInterceptor` sees all headers of a request. Without them it sees the first header
+ * `Authorization` alone, because Node drops the others, and a proxy may have read another one. For the option `contextValues` of Connect's
+ * adapters for Node, Express and Fastify.
+ */
+export const keepRawHeaders = (request: HookedRequest): ContextValues => createContextValues().set(rawRequest, request);
+
 /**
  * Requires a valid access token for every RPC of a Connect server; otherwise `unauthenticated` with a challenge, or
  * `unavailable` with `Retry-After`.
@@ -19,16 +35,21 @@ export const callerClaims = createContextKey<Claims | undefined>(undefined, {
  * ```ts
  * import { createServer } from "node:http";
  * import { connectNodeAdapter } from "@connectrpc/connect-node";
- * import { accessTokenInterceptor, type Verifier } from "@session-service/verifier";
+ * import { accessTokenInterceptor, keepRawHeaders, type Verifier } from "@session-service/verifier";
  *
- * const serve = (verifier: Verifier) =>
- *   createServer(connectNodeAdapter({ routes: () => {}, interceptors: [accessTokenInterceptor(verifier)] }));
+ * const serve = (verifier: Verifier) => {
+ *   const interceptors = [accessTokenInterceptor(verifier)];
+ *   return createServer(connectNodeAdapter({ routes: () => {}, interceptors, contextValues: keepRawHeaders }));
+ * };
  * ```
  */
 export function accessTokenInterceptor(verifier: Decider, options: AdapterOptions = {}): Interceptor {
   const origin = readOrigin(options);
   return (next) => async (request) => {
-    const { requestMethod: method, url, header: headers } = request;
+    const { requestMethod: method, url, header: headers, contextValues } = request;
+    const raw = contextValues.get(rawRequest);
+    const authorization = raw && authorizationOf(raw);
+    if (authorization !== undefined) headers.set("authorization", authorization);
     const given =
       origin === undefined ? headers.get("authorization") : { method, url: origin + new URL(url).pathname, headers };
     const caller = await authorize(verifier, given);
@@ -38,7 +59,7 @@ export function accessTokenInterceptor(verifier: Decider, options: AdapterOption
         ? new ConnectError("authentication failed", Code.Unauthenticated, headers)
         : new ConnectError("temporarily unavailable", Code.Unavailable, headers);
     }
-    request.contextValues.set(callerClaims, caller.claims);
+    contextValues.set(callerClaims, caller.claims);
     return next(request);
   };
 }

@@ -7,6 +7,7 @@ export {
   accessTokenMiddleware,
   callerClaims,
   getCallerClaims,
+  keepRawHeaders,
 } from "./adapters.ts";
 export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./bearer.ts";
 export type { ProvingRequest } from "./bound.ts";

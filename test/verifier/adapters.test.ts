@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { createServer, get, type IncomingMessage } from "node:http";
+import { createServer, get, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
 import Fastify from "fastify";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { SessionService } from "../../gen/auth/v1/session_pb.ts";
@@ -12,6 +13,7 @@ import {
   accessTokenMiddleware,
   callerClaims,
   getCallerClaims,
+  keepRawHeaders,
   type Verifier,
 } from "../../src/verifier/index.ts";
 import { until } from "../support/until.ts";
@@ -52,6 +54,35 @@ const SERVICES: Record<string, (verifier: Verifier) => Promise<Call>> = {
     const url = await app.listen({ port: 0, host: "127.0.0.1" });
     onTestFinished(() => app.close());
     return (...authorizations) => viaHttp(url, authorizations);
+  },
+
+  async "connect on Node"(verifier) {
+    const handler = connectNodeAdapter({
+      routes: ({ service }) =>
+        service(SessionService, {
+          refresh: (_, { values }) => ({ data: { accessToken: values.get(callerClaims)?.sub ?? "" } }),
+        }),
+      interceptors: [accessTokenInterceptor(verifier)],
+      contextValues: keepRawHeaders,
+    });
+    const server = createServer(handler).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/auth.v1.SessionService/Refresh`;
+    return async (...authorizations) => {
+      const headers = ["host", new URL(url).host, "content-type", "application/json"];
+      for (const each of authorizations) headers.push("authorization", each);
+      const call = request(url, { method: "POST", headers });
+      call.end("{}");
+      const [response] = (await once(call, "response")) as [IncomingMessage];
+      const { data } = (await json(response)) as { data?: { accessToken?: string } };
+      return {
+        status: response.statusCode ?? 0,
+        caller: data?.accessToken,
+        challenge: response.headers["www-authenticate"] ?? null,
+        retryAfter: response.headers["retry-after"] ?? null,
+      };
+    };
   },
 
   async connect(verifier) {
@@ -142,7 +173,6 @@ describe.each(Object.entries(SERVICES))("a service behind the %s", (_, start) =>
     }
   });
 
-  // Connect's adapter for Node hands over the first header alone, as Node does. The transport of this test has all of them.
   test("refuses several tokens, of which a proxy may have read another one", async () => {
     const { issuer, verifier, call } = await service();
     await verifier.ready;

@@ -19,8 +19,11 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Follows a feed whose stream number `n` is `streams[n]`: batches, after which it stays open, or an error. Further streams fail. */
-function follow(...streams: readonly (readonly Batch[] | Error)[]) {
+/**
+ * Follows a feed whose stream number `n` is `streams[n]`: batches, after which it stays open, or an error. An error among the batches ends
+ * the stream. Further streams fail.
+ */
+function follow(...streams: readonly (readonly (Batch | Error)[] | Error)[]) {
   const events: VerifierEvent[] = [];
   const opened: number[] = [];
   const closing = new AbortController();
@@ -29,7 +32,10 @@ function follow(...streams: readonly (readonly Batch[] | Error)[]) {
     // In whole tens, because a turn of the faked event loop takes a millisecond.
     opened.push(Math.floor((Date.now() - START) / 10) * 10);
     if (stream instanceof Error) throw stream;
-    for (const batch of stream) yield create(WatchRevocationsResponseSchema, batch);
+    for (const batch of stream) {
+      if (batch instanceof Error) throw batch;
+      yield create(WatchRevocationsResponseSchema, batch);
+    }
     await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   }
   const revocations = new Revocations({
@@ -58,6 +64,14 @@ test("a complete batch ends the outage, and the next one begins with short waits
     { event: "feed_following" },
     { event: "feed_lost", error: new Error("the feed is silent") },
   ]);
+  closing.abort();
+});
+
+test("streams that fail as soon as they are complete are requested at growing intervals", async () => {
+  const broken = new Error("not understood");
+  const { opened, closing } = follow(...Array<(Batch | Error)[]>(20).fill([asOf(0), broken]));
+  await vi.advanceTimersByTimeAsync(7_200);
+  expect(opened).toEqual([0, 50, 150, 350, 750, 1550, 3150, 5150, 7150]);
   closing.abort();
 });
 

@@ -41,7 +41,7 @@ type feed struct {
 
 func newFeed(ctx context.Context, s *settings, keys *keySet) *feed {
 	f := &feed{revocations: newRevocations(s, keys), known: make(chan struct{}), refused: make(chan struct{})}
-	go f.follow(ctx)
+	go f.follow(ctx, func(limit time.Duration) { sleep(ctx, time.Duration(rand.Int63n(int64(limit)))) })
 	return f
 }
 
@@ -94,12 +94,18 @@ func (f *feed) wait(ctx context.Context, closed <-chan struct{}) error {
 	return f.refusal
 }
 
-func (f *feed) follow(ctx context.Context) {
+// follow follows streams until the context ends. pause waits for a random share of a limit.
+func (f *feed) follow(ctx context.Context, pause func(limit time.Duration)) {
 	attempt, isLost := 0, false
 	for ctx.Err() == nil {
-		err := f.followStream(ctx, func() { attempt, isLost = 0, false })
+		openedAt, isComplete := time.Now(), false
+		err := f.followStream(ctx, func() { isLost, isComplete = false, true })
 		if ctx.Err() != nil {
 			return
+		}
+		// A stream that fails as soon as it is complete does not shorten the waits: the next one probably fails as well.
+		if isComplete && time.Since(openedAt) >= maxBackoff {
+			attempt = 0
 		}
 		code := ""
 		if failure := (*RPCError)(nil); errors.As(err, &failure) {
@@ -126,7 +132,7 @@ func (f *feed) follow(ctx context.Context) {
 			limit = firstBackoff << attempt
 		}
 		attempt++
-		sleep(ctx, time.Duration(rand.Int63n(int64(limit))))
+		pause(limit)
 	}
 }
 

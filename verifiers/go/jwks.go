@@ -71,7 +71,7 @@ func readKeys(body string) ([]*key, error) {
 	return keys, nil
 }
 
-var maxAgePattern = regexp.MustCompile(`(?:^|[\s,])max-age=(\d{1,9})`)
+var maxAgePattern = regexp.MustCompile(`(?i)(?:^|[\s,])max-age="?(\d{1,9})`)
 
 // readMaxAge returns `max-age` (RFC 9111 section 5.2.2.1), within bounds.
 func readMaxAge(cacheControl string) time.Duration {

@@ -48,9 +48,14 @@ func TestUnknownKeyAtDeadline(t *testing.T) {
 	t.Fatal("no token has an unknown key")
 }
 
-// A list may be spread over several headers (RFC 9110 section 5.3).
+// A list may be spread over several headers (RFC 9110 section 5.3). Letter case does not count (RFC 9111 section 5.2).
 func TestCacheControlOfSeveralHeaders(t *testing.T) {
 	file := readVectorFile(t)
+	for _, text := range []string{"Max-Age=120", `max-age="120"`} {
+		if maxAge := readMaxAge(text); maxAge != 2*time.Minute {
+			t.Fatal(text, maxAge)
+		}
+	}
 	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Cache-Control"] = []string{"public", "max-age=120"}
 		_, _ = w.Write(file.Keys)

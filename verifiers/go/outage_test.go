@@ -280,3 +280,23 @@ func TestNoRequestOnADeadConnection(t *testing.T) {
 		t.Fatalf("%d bytes were sent over dead connections", lost)
 	}
 }
+
+// Streams that fail as soon as they are complete are requested at growing intervals, not at once again and again.
+func TestStreamsThatFailWhenTheyAreComplete(t *testing.T) {
+	server := startAdmin(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(append(envelope(`{"caughtUp":true}`), envelope(`{"caughtUp":1}`)...))
+	})
+	v, _ := followVectors(t, server.URL, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f := &feed{revocations: newRevocations(v.settings, v.keys), known: make(chan struct{}), refused: make(chan struct{})}
+	var limits []time.Duration
+	f.follow(ctx, func(limit time.Duration) {
+		if limits = append(limits, limit); len(limits) == 8 {
+			cancel()
+		}
+	})
+	if last := limits[7]; last != maxBackoff {
+		t.Fatalf("waits of at most %v", limits)
+	}
+}

@@ -44,7 +44,7 @@ async function readText(response: Response): Promise<string> {
 
 /** Returns `max-age` of `Cache-Control` (RFC 9111 section 5.2.2.1) in ms, within limits. */
 export function readMaxAgeMs({ headers }: Response): number {
-  const seconds = /(?:^|[\s,])max-age=(\d{1,9})/.exec(headers.get("cache-control") ?? "")?.[1];
+  const seconds = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec(headers.get("cache-control") ?? "")?.[1];
   const maxAgeMs = seconds === undefined ? DEFAULT_MAX_AGE_MS : Number(seconds) * 1000;
   return Math.min(Math.max(maxAgeMs, MIN_MAX_AGE_MS), MAX_MAX_AGE_MS);
 }

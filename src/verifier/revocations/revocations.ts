@@ -36,15 +36,19 @@ export class Revocations extends RevokedSessions {
   }
 
   async #follow(): Promise<void> {
-    const { report, signal } = this.#deps;
+    const { monotonic, report, signal } = this.#deps;
     let attempt = 0;
     let lost = false;
     while (!signal.aborted) {
+      const openedAtMs = monotonic();
+      let isComplete = false;
       const error = await this.#followStream(() => {
-        attempt = 0;
         lost = false;
+        isComplete = true;
       });
       if (signal.aborted) return;
+      // A stream that fails as soon as it is complete does not shorten the waits: the next one probably fails as well.
+      if (isComplete && monotonic() - openedAtMs >= MAX_BACKOFF_MS) attempt = 0;
       const fault = this.noteFailure(error);
       if (fault !== undefined) this.#setReady.reject(fault);
       if (!lost) report({ event: "feed_lost", error });

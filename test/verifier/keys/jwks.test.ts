@@ -9,6 +9,8 @@ test.each([
   ["max-age=90", 90_000],
   ["public, max-age=90, immutable", 90_000],
   ["public,max-age=90", 90_000],
+  ["Public, Max-Age=90", 90_000],
+  ['max-age="90"', 90_000],
   ["s-maxage=90", 60_000],
   ["x-max-age=90", 60_000],
   ["max-age=0", 1_000],

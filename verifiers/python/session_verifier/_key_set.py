@@ -28,7 +28,7 @@ MAX_HEADERS = 100
 #: How many results of signature checks are remembered.
 MAX_SIGNATURES = 2048
 
-_MAX_AGE = re.compile(r"(?:^|[\s,])max-age=(\d{1,9})", re.ASCII)
+_MAX_AGE = re.compile(r'(?:^|[\s,])max-age="?(\d{1,9})', re.ASCII | re.IGNORECASE)
 
 
 class KeySet:

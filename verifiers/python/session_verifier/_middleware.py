@@ -55,7 +55,8 @@ class AsgiMiddleware:
     """Puts the claims of the caller into `scope["caller_claims"]`. A WebSocket without a token is refused.
 
     The response to a refused WebSocket is that to other requests, if the server has the extension `websocket.http.response`.
-    Without it, servers respond 403 to all of them, also when a token cannot be decided.
+    Without it, servers respond 403. Then a token that cannot be decided does not lead to 403, which clients take for a no:
+    the WebSocket is accepted and closed at once with 4503, as after 503.
 
     `origin` is the origin at which clients reach this service, such as `https://api.example.com`. Without it, bound
     tokens (DPoP) are refused. Raises ValueError if it is no origin, for example because it has a path.
@@ -76,7 +77,7 @@ class AsgiMiddleware:
         if scope["type"] == "websocket":
             response = "websocket.http.response"
             if response not in (scope.get("extensions") or {}):
-                return await send({"type": "websocket.close", "code": 1008 if caller.status == 401 else 1013})
+                return await _close(scope, receive, send, caller.status)
         headers = [(name.encode(), value.encode()) for name, value in caller.headers.items()]
         await send({"type": f"{response}.start", "status": caller.status, "headers": headers})
         await send({"type": f"{response}.body", "body": caller.body})
@@ -93,6 +94,16 @@ class AsgiMiddleware:
         path = scope.get("raw_path")
         target = quote(scope["path"], _PATH_CHARACTERS) if path is None else path.decode("latin-1")
         return CallerRequest(scope.get("method", "GET"), _url_at(self._origin, target), headers)
+
+
+async def _close(scope: Scope, receive: Receive, send: Send, status: int) -> None:
+    if status == 401:
+        return await send({"type": "websocket.close", "code": 1008})
+    await receive()
+    # Browsers fail a connection without one of the protocols that they have offered, and their pages do not see the code.
+    await send({"type": "websocket.accept", "subprotocol": next(iter(scope.get("subprotocols") or ()), None)})
+    # Not 1013 (try again later): Daphne allows applications only 1000 and the codes from 3000 on.
+    await send({"type": "websocket.close", "code": 4503})
 
 
 class WsgiMiddleware:

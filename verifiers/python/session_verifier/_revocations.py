@@ -80,11 +80,15 @@ class Revocations:
     def _follow(self) -> None:
         attempt, is_lost = 0, False
         while not self._closing.is_set():
+            opened_at = time.monotonic()
             error = self._follow_stream()
             if self._closing.is_set():
                 return
             if self._following:
-                attempt, is_lost = 0, False
+                is_lost = False
+                # A stream that fails as soon as it is complete does not shorten the waits: the next one probably fails as well.
+                if time.monotonic() - opened_at >= MAX_BACKOFF_SECONDS:
+                    attempt = 0
             self._following = False
             code = error.code if isinstance(error, RpcError) else ""
             if code == "invalid_argument":

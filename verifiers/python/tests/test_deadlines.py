@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 from session_verifier import AdminTokenError, Verifier
 from session_verifier._admin_api import read_all, read_feed
 from session_verifier._http import HttpTransport
+from session_verifier._key_set import _read_max_age
+from session_verifier._revocations import MAX_BACKOFF_SECONDS
 from test_verifier import FIRST, VECTORS
 from vectors import Body, Network
 
@@ -158,6 +160,14 @@ class DeadlineTest(unittest.TestCase):
         verifier.close()
 
 
+class KeySetAgeTest(unittest.TestCase):
+    def test_directives_in_every_form(self) -> None:
+        for text in ("max-age=90", "public,max-age=90", "Public, Max-Age=90", 'max-age="90"'):
+            self.assertEqual(_read_max_age(text), 90, text)
+        for text in (None, "x-max-age=90", "s-maxage=90"):
+            self.assertEqual(_read_max_age(text), 60, text)
+
+
 class OutageTest(unittest.TestCase):
     def verifier_at(self, network: Any, **changes: Any) -> Verifier:
         verifier = Verifier(
@@ -205,6 +215,26 @@ class OutageTest(unittest.TestCase):
                 pass
             self.assertEqual(event, "feed_lost", members)
             self.assertEqual(verifier.verify(FIRST["token"]).reason, "unavailable", members)
+
+    def test_streams_that_fail_as_soon_as_they_are_complete(self) -> None:
+        """They are requested at growing intervals."""
+
+        class Broken(Network):
+            def request(self, *given: Any) -> Any:
+                if not given[1].endswith("/WatchRevocations"):
+                    return super().request(*given)
+                feed = Network(VECTORS["keys"]).feed
+                for message in (b'{"caughtUp":true}', b'{"caughtUp":1}'):
+                    feed._pieces.put(struct.pack(">BI", 0, len(message)) + message)
+                return feed
+
+        waits: queue.Queue[float] = queue.Queue()
+        with patch("session_verifier._revocations.random.random", lambda: 1.0):
+            verifier = self.verifier_at(Broken(VECTORS["keys"]))
+            assert verifier._revocations is not None
+            with patch.object(verifier._revocations._closing, "wait", waits.put):
+                self.assertEqual([waits.get() for _ in range(8)][-1], MAX_BACKOFF_SECONDS)
+                verifier.close()
 
     def test_what_is_no_introspection_is_no_no(self) -> None:
         content = b""

@@ -314,15 +314,21 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
             async def application(scope: Any, receive: Any, send: Any) -> None:
                 raise AssertionError("it was accepted")
 
-            scope: dict[str, Any] = {"type": "websocket", "headers": [(b"authorization", authorization)]}
+            headers = [(b"authorization", authorization)]
+            scope: dict[str, Any] = {"type": "websocket", "headers": headers, "subprotocols": ["chat", "v2"]}
+            async def receive() -> Any:
+                return {"type": "websocket.connect"}
+
             for extensions in ({"websocket.http.response": {}}, {}, None):
                 scope["extensions"] = extensions
-                await AsgiMiddleware(application, verifier)(scope, asyncio.Event().wait, send)
+                await AsgiMiddleware(application, verifier)(scope, receive, send)
             start, body, *closes = sent
             self.assertEqual((start["type"], start["status"]), ("websocket.http.response.start", status))
             self.assertIn(header, dict(start["headers"]))
             self.assertEqual(body["type"], "websocket.http.response.body")
-            self.assertEqual(closes, [{"type": "websocket.close", "code": 1008 if status == 401 else 1013}] * 2)
+            accept = {"type": "websocket.accept", "subprotocol": "chat"}
+            refused, undecided = [{"type": "websocket.close", "code": 1008}], [accept, {"type": "websocket.close", "code": 4503}]
+            self.assertEqual(closes, (refused if status == 401 else undecided) * 2)
             verifier.close()
 
     async def test_an_unknown_key_leaves_the_loop(self) -> None:
