@@ -19,7 +19,7 @@ import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 export type LinkOptions = {
   readonly target: RedisTarget;
   readonly commandTimeoutMs: number;
-  /** How many replicas must have received an ending before it is acknowledged. */
+  /** How many replicas must have received a login, an update or an ending before it is acknowledged. */
   readonly waitReplicas: number;
   /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;

@@ -1,5 +1,5 @@
 /**
- * `REDIS_WAIT_REPLICAS`: a login or an ending is acknowledged after this many replicas have received it.
+ * `REDIS_WAIT_REPLICAS`: a login, an update or an ending is acknowledged after this many replicas have received it.
  *
  * WAIT blocks its connection, so each master has a separate connection for it (shared-wait.ts). On a cluster, this module uses the nodes
  * and the map of the slots that the client of the store knows.
