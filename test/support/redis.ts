@@ -110,20 +110,23 @@ export async function startRedis(...args: readonly string[]): Promise<RedisServe
 }
 
 /**
- * Starts a single sentinel, which quickly considers the master named `main` as down.
+ * Returns the configuration of a sentinel that quickly considers the master named `main` as down.
  *
- * @param more further lines of its configuration
+ * @param more further lines
  * @param ofMaster further settings of `main`
  */
-export async function startSentinel(master: { readonly port: number }, more = "", ofMaster = ""): Promise<RedisServer> {
-  const server = new RedisServer(await freePort(), ["--sentinel"]);
-  await server.start(`
+export const sentinelConfig = (master: { readonly port: number }, more = "", ofMaster = ""): string => `
     ${more}
     sentinel monitor main 127.0.0.1 ${master.port} 1
     sentinel down-after-milliseconds main 300
     sentinel failover-timeout main 2000
     ${ofMaster}
-  `);
+  `;
+
+/** Starts a single sentinel with `sentinelConfig`. */
+export async function startSentinel(...config: Parameters<typeof sentinelConfig>): Promise<RedisServer> {
+  const server = new RedisServer(await freePort(), ["--sentinel"]);
+  await server.start(sentinelConfig(...config));
   return server;
 }
 

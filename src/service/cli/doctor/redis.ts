@@ -1,6 +1,7 @@
 import type { Config } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Info, NodeFacts } from "../../store/redis/checks/examination.ts";
+import { SentinelFault } from "../../store/redis/connection/failure.ts";
 import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import { tlsFault, unreachableRemedy } from "./connection-fault.ts";
@@ -40,6 +41,16 @@ function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Err
     fault(
       `${names} refuses the user or the password`,
       "correct those of REDIS_URL, or REDIS_USERNAME and REDIS_PASSWORD_FILE; `session-service redis-acl` prints the user to load",
+    );
+    return;
+  }
+  if (error instanceof SentinelFault && error.isFinal) {
+    const isMaster = /^ERR No such master/.test(error.reply);
+    fault(
+      `${names}: ${message}`,
+      isMaster
+        ? "correct the master's name at the end of REDIS_URL"
+        : "correct REDIS_SENTINEL_USERNAME, REDIS_SENTINEL_PASSWORD or its file, or the user's permissions there",
     );
     return;
   }

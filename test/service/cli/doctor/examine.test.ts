@@ -12,7 +12,7 @@ import type { Finding } from "../../../../src/service/cli/doctor/finding.ts";
 import { clientAuthority, type Pem, selfSigned } from "../../../support/certificate.ts";
 import { freePort } from "../../../support/free-port.ts";
 import { compiled, PROGRAM } from "../../../support/program.ts";
-import { serverVersion, startRedis, startRedisCluster, startReplica } from "../../../support/redis.ts";
+import { serverVersion, startRedis, startRedisCluster, startReplica, startSentinel } from "../../../support/redis.ts";
 import { pemOf } from "../../../support/rsa-key.ts";
 import { scratch, startService, withKeys } from "../../../support/service.ts";
 import { open as openStore } from "../../../support/store/redis.ts";
@@ -410,6 +410,19 @@ describe("Redis", () => {
       expect.stringMatching(/ refuses the user or the password$/),
     ]);
     expect(JSON.stringify(all)).not.toContain("wrong-secret");
+  });
+
+  test("whose Sentinels know another name, or refuse the credentials", async () => {
+    const sentinel = await startSentinel(await redis());
+    onTestFinished(() => sentinel.stop());
+    const env = on(`redis+sentinel://127.0.0.1:${sentinel.port}/other`);
+    expect(await problems(env)).toEqual([
+      expect.stringMatching(/^fault redis: \S+ no Sentinel names the master other: ERR No such master/),
+    ]);
+    expect(await remediesOf(env)).toEqual(["correct the master's name at the end of REDIS_URL"]);
+    const refused = { ...env, REDIS_SENTINEL_USERNAME: "nobody", REDIS_SENTINEL_PASSWORD: "wrong-secret" };
+    expect(await problems(refused)).toEqual([expect.stringMatching(/^fault redis: \S+ no Sentinel .*: WRONGPASS/)]);
+    expect(await remediesOf(refused)).toEqual([expect.stringContaining("REDIS_SENTINEL_PASSWORD")]);
   });
 
   describe("over TLS", () => {

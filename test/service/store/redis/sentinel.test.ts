@@ -1,13 +1,13 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { TlsFiles } from "../../../../src/service/config/redis-url.ts";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { selfSigned } from "../../../support/certificate.ts";
 import { freePort } from "../../../support/free-port.ts";
-import { startRedis, startSentinel } from "../../../support/redis.ts";
+import { RedisServer, sentinelConfig, startRedis, startSentinel } from "../../../support/redis.ts";
 import { scratch } from "../../../support/service.ts";
 import { redisOptions, target } from "../../../support/store/backends.ts";
 import { newSession, nonce, outcomeOf, sidOf, subject } from "../../../support/store/sessions.ts";
@@ -16,6 +16,7 @@ import { until } from "../../../support/until.ts";
 const cleanUp: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const step of cleanUp.splice(0).reverse()) await step();
+  vi.restoreAllMocks();
 });
 
 test("when the master dies the store follows to the new one, with what replicas have acknowledged", async () => {
@@ -56,6 +57,91 @@ test("when the master dies the store follows to the new one, with what replicas 
     expect(hints.length).toBeGreaterThan(before);
   });
   stop();
+});
+
+/** Starts two servers and a Sentinel that names the first one, to which a store connects. The Sentinel cannot demote the first one. */
+async function aFollowedMaster() {
+  const sentinelPasswordFile = join(scratch(), "password");
+  writeFileSync(sentinelPasswordFile, "first");
+  const master = await startRedis("--rename-command", "SLAVEOF", "unknown", "--repl-diskless-sync-delay", "0");
+  cleanUp.push(() => master.stop());
+  const replica = await startRedis("--replicaof", `127.0.0.1 ${master.port}`);
+  cleanUp.push(() => replica.stop());
+  await until(async () => expect(await master.admin.info("replication")).toContain("state=online"));
+  const sentinel = await startSentinel(master, "user service on >first ~* &* +@all");
+  cleanUp.push(() => sentinel.stop());
+  const url = `redis+sentinel://127.0.0.1:${sentinel.port}/main`;
+  const sentinels = { ...target(url), sentinelUsername: "service", sentinelPasswordFile };
+  const store = await createRedisStore(redisOptions(url, { target: sentinels }));
+  cleanUp.push(() => store.close());
+  await until(() => store.ping());
+  /** Whether the Sentinel has a connection on which it announces failovers. */
+  const isFollowed = async () => expect(await sentinel.admin.client("LIST")).toMatch(/ sub=1 /);
+  /** Whether the replica has what the store acknowledges. */
+  const takesWrites = async () => {
+    const before = await replica.admin.dbsize();
+    await store.create(newSession(subject()), nonce(), { cap: 10 });
+    expect(await replica.admin.dbsize()).toBeGreaterThan(before);
+  };
+  return { master, replica, sentinel, sentinelPasswordFile, isFollowed, takesWrites };
+}
+
+test("a planned failover after a restart of the Sentinels takes the store to the new master", async () => {
+  const { master, replica, sentinel, isFollowed, takesWrites } = await aFollowedMaster();
+  await until(isFollowed);
+  await sentinel.kill();
+  await sentinel.start(sentinelConfig(master, "user service on >first ~* &* +@all"));
+  await until(isFollowed);
+  await until(async () => expect(await sentinel.admin.call("SENTINEL", "REPLICAS", "main")).toHaveLength(1));
+  await until(async () => expect(await sentinel.admin.call("SENTINEL", "FAILOVER", "main")).toBe("OK"));
+  await until(async () => expect(await replica.admin.info("replication")).toContain("role:master"));
+  await until(takesWrites);
+});
+
+test("a failover while no Sentinel is connected takes the store to the new master, also with another password", async () => {
+  const printed = vi.spyOn(console, "error");
+  const { replica, sentinel, sentinelPasswordFile, isFollowed, takesWrites } = await aFollowedMaster();
+  await until(isFollowed);
+  await sentinel.kill();
+  await replica.admin.replicaof("NO", "ONE");
+  writeFileSync(sentinelPasswordFile, "second");
+  await sentinel.start(sentinelConfig(replica, "user service on >second ~* &* +@all"));
+  await until(takesWrites);
+  expect(printed).not.toHaveBeenCalled();
+});
+
+test("why no Sentinel names the master is logged once, and what waiting does not correct is refused", async () => {
+  const open = async (
+    url: string,
+    more: { sentinelPassword?: string } = {},
+    log?: (level: string, line: string) => void,
+  ) => {
+    const store = await createRedisStore(
+      redisOptions(url, { target: { ...target(url), ...more }, ...(log && { log }) }),
+    );
+    cleanUp.push(() => store.close());
+    return store;
+  };
+  const master = await startRedis();
+  cleanUp.push(() => master.stop());
+  const sentinel = await startSentinel(master, "user default on >of-sentinels ~* &* +@all");
+  cleanUp.push(() => sentinel.stop());
+  const url = `redis+sentinel://127.0.0.1:${sentinel.port}`;
+  const sentinelPassword = "of-sentinels";
+  await expect(open(`${url}/main`)).rejects.toThrow("the Sentinels refuse our credentials (NOAUTH)");
+  await expect(open(`${url}/main`, { sentinelPassword: "x" })).rejects.toThrow("refuse our credentials (WRONGPASS)");
+  await expect(open(`${url}/other`, { sentinelPassword })).rejects.toThrow(
+    "no Sentinel names the master other: ERR No such",
+  );
+  const closed = await freePort();
+  const lines: string[] = [];
+  const store = await open(`redis+sentinel://127.0.0.1:${closed}/main`, {}, (_level, line) => lines.push(line));
+  const late = new RedisServer(closed, ["--sentinel"]);
+  cleanUp.push(() => late.stop());
+  await late.start(sentinelConfig(master));
+  await until(() => store.ping());
+  const fault = `Redis: no Sentinel names the master main: connect ECONNREFUSED 127.0.0.1:${closed}`;
+  expect(lines.filter((line) => line.includes("Sentinel"))).toEqual([fault]);
 });
 
 /** Starts a Redis that listens with TLS on a second port, under a self-signed certificate. */
@@ -109,7 +195,8 @@ test("Sentinels over TLS and with a password of their own are asked for the mast
   await until(() => store.ping());
   const nameless = await open({ tlsFiles, sentinelPassword: "of-sentinels" });
   await until(() => nameless.ping());
-  for (const wrong of [{ tlsFiles }, { tlsFiles, sentinelPassword: "another" }, { sentinelPassword: "of-sentinels" }]) {
-    await expect((await open(wrong)).ping()).rejects.toThrow(StoreUnavailable);
+  for (const wrong of [{ tlsFiles }, { tlsFiles, sentinelPassword: "another" }]) {
+    await expect(open(wrong)).rejects.toThrow("the Sentinels refuse our credentials");
   }
+  await expect((await open({ sentinelPassword: "of-sentinels" })).ping()).rejects.toThrow(StoreUnavailable);
 });

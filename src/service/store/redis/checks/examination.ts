@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../../config/redis-url.ts";
 import { type Client, createRedisConnections, disconnect } from "../connection/connection.ts";
-import { isDenied, reportedBy } from "../connection/failure.ts";
+import { isDenied, reportedBy, SentinelFault } from "../connection/failure.ts";
 import { type CommandSender, createCommandSender } from "../connection/send.ts";
 import { loadScripts } from "../scripts.ts";
 import { findingsOf, type Info, type NodeFinding, readInfo, serverOf } from "./findings.ts";
@@ -72,7 +72,8 @@ function connected(client: Client): Promise<Error | undefined> {
     client.on("ready", () => end());
     client.on("error", (error: Error) => {
       last = reportedBy(error);
-      if (/^(WRONGPASS|NOAUTH|ERR AUTH|NOPERM)/.test(last.message)) end(last);
+      if (last instanceof SentinelFault ? last.isFinal : /^(WRONGPASS|NOAUTH|ERR AUTH|NOPERM)/.test(last.message))
+        end(last);
     });
   });
 }

@@ -2,7 +2,7 @@
 import { Cluster, type Redis } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../../session/ports.ts";
 import { type Client, mastersOf, nodeKey } from "../connection/connection.ts";
-import { isDenied, reportedBy } from "../connection/failure.ts";
+import { isDenied, reportedBy, SentinelFault } from "../connection/failure.ts";
 import type { CommandSender } from "../connection/send.ts";
 import { readLua } from "../scripts.ts";
 import { findingsOf, type Info, isOld, type NodeFinding, readInfo } from "./findings.ts";
@@ -123,7 +123,10 @@ export async function refusalOf(
 ): Promise<StoreRefused | undefined> {
   if (error instanceof StoreRefused) return error;
   if (!(error instanceof Error)) return undefined;
-  const { message } = reportedBy(error);
+  const reported = reportedBy(error);
+  if (reported instanceof SentinelFault)
+    return reported.isFinal ? new StoreRefused(refusalBySentinels(reported)) : undefined;
+  const { message } = reported;
   if (/^(WRONGPASS|NOAUTH)/.test(message))
     return new StoreRefused(`Redis refuses our credentials (${message.split(" ")[0]})`);
   if (!message.startsWith("NOPERM")) return undefined;
@@ -134,6 +137,12 @@ export async function refusalOf(
       ? `Redis denies the user a permission, see "Redis user" in docs/tasks/operations.md: ${message}`
       : missing,
   );
+}
+
+function refusalBySentinels({ reply, message }: SentinelFault): string {
+  if (/^(WRONGPASS|NOAUTH|ERR AUTH)/.test(reply))
+    return `the Sentinels refuse our credentials (${reply.split(" ")[0]})`;
+  return message;
 }
 
 /** The client of a cluster drops its nodes when CLUSTER SLOTS is denied, so a connection of its own finds what else is denied. */

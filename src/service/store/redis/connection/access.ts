@@ -4,6 +4,7 @@ import { passwordOfUrl, type RedisTarget } from "../../../config/redis-url.ts";
 import { createCredentials } from "./credentials.ts";
 import type { Log } from "./failure.ts";
 import { createCommandSender } from "./send.ts";
+import { announcersOf } from "./sentinels.ts";
 import { createTlsAccess } from "./tls.ts";
 
 export type Access = {
@@ -37,7 +38,7 @@ export function createAccess(target: RedisTarget, commandTimeoutMs: number, log:
   const stops = [
     tls.follow(log),
     credentials.follow(() => [...open, ...clusters.flatMap(subscriberOf)], sender, log),
-    ofSentinels.follow(() => [...open].flatMap(sentinelsOf), sender, log),
+    ofSentinels.follow(() => [...open].flatMap(announcersOf), sender, log),
     sender.close,
   ];
   return {
@@ -61,18 +62,10 @@ export function createAccess(target: RedisTarget, commandTimeoutMs: number, log:
   };
 }
 
-/** The parts of ioredis that have the connections which a client opens by itself: ioredis does not hand them out. */
-type Inner = {
-  readonly subscriber?: { getInstance(): Redis | null };
-  readonly connector?: { readonly failoverDetector?: { readonly sentinels: readonly { readonly client: Redis }[] } };
-};
+/** The part of ioredis that has the connection which the client of a cluster opens by itself: ioredis does not hand it out. */
+type Inner = { readonly subscriber?: { getInstance(): Redis | null } };
 
 function subscriberOf(cluster: Cluster): readonly Redis[] {
   const subscriber = (cluster as unknown as Inner).subscriber?.getInstance();
   return subscriber ? [subscriber] : [];
-}
-
-/** Returns the connections on which a client hears of failovers. */
-function sentinelsOf(client: Redis): readonly Redis[] {
-  return (client as unknown as Inner).connector?.failoverDetector?.sentinels.map((sentinel) => sentinel.client) ?? [];
 }

@@ -16,6 +16,7 @@ import type { RedisTarget } from "../../../config/redis-url.ts";
 import { TAGS } from "../partitions.ts";
 import { type Access, createAccess } from "./access.ts";
 import { type Log, reportCauses } from "./failure.ts";
+import { MasterConnector } from "./sentinels.ts";
 import { giveUpWhenSilent } from "./silence.ts";
 
 export type Client = Redis | Cluster;
@@ -171,7 +172,9 @@ function createClient(target: RedisTarget, access: Access, commandTimeoutMs: num
       ...access.sentinelOptions(),
       sentinelCommandTimeout: commandTimeoutMs,
       sentinelRetryStrategy: backoff,
+      sentinelReconnectStrategy: backoff,
       failoverDetector: true,
+      Connector: MasterConnector as never,
     });
   }
   return new Cluster([...target.nodes], {

@@ -48,6 +48,27 @@ export function reportCauses(cluster: Cluster): void {
   });
 }
 
+/** Why no Sentinel names the master. */
+export class SentinelFault extends Error {
+  override readonly name = "SentinelFault";
+  /** The code of the failed connection, such as `ECONNREFUSED`; undefined if a Sentinel has replied. */
+  readonly code: string | undefined;
+  /** The reply of a Sentinel, if one has replied. Otherwise why the last one gave none. */
+  readonly reply: string;
+
+  constructor(master: string, cause: Error | undefined) {
+    const reply = cause?.message ?? "no reply";
+    super(`no Sentinel names the master ${master}: ${reply}`);
+    this.reply = reply;
+    this.code = cause !== undefined && "code" in cause ? String(cause.code) : undefined;
+  }
+
+  /** Whether the configuration, here or of the Sentinels, has to be corrected. Waiting would not help. */
+  get isFinal(): boolean {
+    return this.code === undefined && /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR No such master)/.test(this.reply);
+  }
+}
+
 export function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
