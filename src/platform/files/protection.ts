@@ -26,7 +26,9 @@ const FORBIDDEN_BITS = { read: 0o027, write: 0o022 } as const;
  */
 export async function protectionFault(path: string, protection: Protection): Promise<string | undefined> {
   const [link, target] = await Promise.all([lstat(path), stat(path)]);
-  const { rootUsesAny } = protection;
+  const { rootUsesAny, mode } = protection;
+  // A command for a file would make a directory useless for everybody.
+  if (target.isDirectory() && (mode & 0o100) === 0) return "is a directory, not a file";
   return (
     faultOfOwner(path, link, rootUsesAny) ??
     faultOfOwner(path, target, rootUsesAny) ??
@@ -77,6 +79,8 @@ function faultOfOwner(path: string, { uid }: Stats, rootUsesAny = false): string
   return `belongs to another user (uid ${uid}; the service runs as ${own}): chown ${own} ${path}`;
 }
 
+const STICKY = 0o1000;
+
 const OF_VOLUME = "`defaultMode: 0400` on the volume and `fsGroup` in the pod's securityContext";
 
 function modeFault(
@@ -88,6 +92,7 @@ function modeFault(
   if (process.platform === "win32" || (mode & FORBIDDEN_BITS[forbids]) === 0) return undefined;
   const act = forbids === "read" ? "read or change" : "change";
   const found = `has mode ${(mode & 0o777).toString(8)}, which lets others ${act} it`;
+  if ((mode & STICKY) !== 0) return `${found}: name a directory in it`; // Such as /tmp, which others need as it is.
   if (by === "kubernetes") return `${found}: set ${OF_VOLUME}`;
   const remedy = `${found}: chmod ${advised.toString(8)} ${path}`;
   return by === "root" ? `${remedy}, or in Kubernetes set ${OF_VOLUME}` : remedy;

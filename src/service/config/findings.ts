@@ -32,6 +32,7 @@ export function configFindings(env: Environment, config?: Config): readonly Conf
     ...misspelt,
     ...shortDeviceLife(config),
     ...withoutEffect(env, config),
+    ...addressesBeyondAll(config),
     ...migrationFindings(config),
     ...strictCookie(config),
     ...browserFindings(config),
@@ -49,6 +50,12 @@ function shortDeviceLife({ deviceBinding, deviceSessionTtlMs }: Config): readonl
   if (!deviceBinding || deviceSessionTtlMs > MIN_DEVICE_COOKIE_MS) return [];
   const found = "DEVICE_SESSION_TTL is 100s or less: browsers renew the device cookie with every refresh";
   return [warning(found, "set it to more than 100s")];
+}
+
+function addressesBeyondAll({ maxConnections, maxConnectionsPerAddress = 0 }: Config): readonly ConfigFinding[] {
+  if (maxConnectionsPerAddress <= maxConnections) return [];
+  const found = "MAX_CONNECTIONS_PER_ADDRESS has no effect above MAX_CONNECTIONS";
+  return [warning(found, "set it to less, or raise MAX_CONNECTIONS")];
 }
 
 /** A provider leads the browser back from another site, and browsers then send no cookie with SameSite=Strict. */
@@ -76,7 +83,11 @@ function isPublicName(host: string): boolean {
 }
 
 /** A variable, the setting that it needs in order to have an effect, and whether the configuration has that setting. */
-type Need = readonly [variables: readonly string[], needed: string, isMet: (config: Config) => boolean];
+type Need = readonly [
+  variables: readonly string[],
+  needed: string,
+  isMet: (config: Config, env: Environment) => boolean,
+];
 
 const NEEDS: readonly Need[] = [
   [
@@ -92,13 +103,30 @@ const NEEDS: readonly Need[] = [
   [["MIGRATE_URL"], "MIGRATE_COOKIES", ({ migrateCookies }) => migrateCookies.length > 0],
   [["MIGRATE_COOKIES"], "MIGRATE_URL", ({ migrateUrl }) => migrateUrl !== undefined],
   [["DPOP_NONCES"], "OAUTH_ENDPOINTS=on", ({ oauthEndpoints }) => oauthEndpoints],
+  [
+    ["TRACE_LIMIT", "OTEL_EXPORTER_OTLP_HEADERS_FILE", "OTEL_METRIC_EXPORT_INTERVAL"],
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    ({ telemetry }, env) => telemetry !== undefined || isTelemetryOff(env),
+  ],
+  [
+    ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"],
+    "OTEL_METRICS_EXPORTER=otlp",
+    ({ telemetry }, env) => telemetry?.metrics === true || isTelemetryOff(env),
+  ],
+  [
+    ["OTEL_TRACES_SAMPLER_ARG"],
+    "OTEL_TRACES_SAMPLER=parentbased_traceidratio",
+    ({ telemetry }) => telemetry === undefined || telemetry.sampler.endsWith("traceidratio"),
+  ],
 ];
 
 /** A variable that switches a feature off explicitly is set in many environments that share it with others. It is no finding. */
 const isOff = (text: string) => text.toLowerCase() === "off";
 
+const isTelemetryOff = (env: Environment) => env.OTEL_SDK_DISABLED === "true";
+
 function withoutEffect(env: Environment, config: Config): readonly ConfigFinding[] {
-  return NEEDS.filter(([, , isMet]) => !isMet(config)).flatMap(([variables, needed]) =>
+  return NEEDS.filter(([, , isMet]) => !isMet(config, env)).flatMap(([variables, needed]) =>
     variables
       .filter((name) => env[name] && !isOff(env[name]))
       .map((name) => warning(`${name} has no effect without ${needed}`, `set ${needed}, or remove ${name}`)),

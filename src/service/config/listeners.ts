@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { isNetwork } from "../../platform/net/proxy-trust.ts";
 import type { AddFault, Read } from "./reader.ts";
 import {
@@ -44,11 +45,19 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
   if (listeners.adminTlsClientCaFile !== undefined && listeners.tlsCertFile === undefined) {
     addFault("ADMIN_TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE: without TLS there are no certificates");
   }
-  if (listeners.port !== 0 && listeners.port === listeners.adminPort && listeners.host === listeners.adminHost) {
-    addFault("ADMIN_PORT must differ from PORT on the same host");
+  const isSamePort = listeners.port !== 0 && listeners.port === listeners.adminPort;
+  if (isSamePort && !areApart(listeners.host, listeners.adminHost)) {
+    addFault("ADMIN_PORT must differ from PORT, unless HOST and ADMIN_HOST are two addresses");
   }
   return listeners;
 }
+
+/**
+ * Whether two hosts never share a socket address. A name may stand for any address. The system would not refuse the second listener of
+ * workers, which share their ports, and calls would reach one API instead of the other.
+ */
+const areApart = (one: string, other: string) =>
+  one !== other && [one, other].every((name) => isIP(name) !== 0 && !/^[0:.]*$/.test(name));
 
 const network = (text: string): Parsed<string> =>
   isNetwork(text)

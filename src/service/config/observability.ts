@@ -63,7 +63,7 @@ function headersFile(path: string) {
 }
 
 function httpUrl(given: string) {
-  const protocol = URL.canParse(given) ? new URL(given).protocol : "";
+  const protocol = URL.canParse(given) && !/\s/.test(given) ? new URL(given).protocol : "";
   return protocol === "http:" || protocol === "https:" ? valid(given) : invalid("is not an http:// or https:// URL");
 }
 

@@ -1,5 +1,5 @@
 /** Parses each kind of configuration value. The result is a value or a fault. */
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, statSync } from "node:fs";
 
 /** A value, or the fault of its text: the end of a sentence that begins with the variable's name. */
 export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: string };
@@ -36,7 +36,10 @@ export function integer(min: number, max: number): Parse<number> {
 
 /** Parses a point in time: `2027-01-31` (the start of that day, UTC) or `2027-01-31T12:00:00Z`. Returns ms since the epoch. */
 export function date(text: string): Parsed<number> {
-  const ms = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : Number.NaN;
+  const day = text.slice(0, 10);
+  const isDay = Date.parse(day) > 0 && new Date(day).toISOString().startsWith(day); // JavaScript takes 31 February for 3 March.
+  const ms =
+    isDay && /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(ms) ? invalid("is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z") : valid(ms);
 }
 
@@ -74,6 +77,7 @@ export function list<T>(item: Parse<T>): Parse<readonly T[]> {
   return (text) => {
     const values: T[] = [];
     for (const part of text.split(",")) {
+      if (part.trim() === "") return invalid("has an empty item");
       const parsed = item(part.trim());
       if (!parsed.ok) return parsed;
       values.push(parsed.value);
@@ -85,7 +89,7 @@ export function list<T>(item: Parse<T>): Parse<readonly T[]> {
 export function readableFile(path: string): Parsed<string> {
   try {
     accessSync(path, constants.R_OK);
-    return valid(path);
+    return statSync(path).isDirectory() ? invalid("names a directory, not a file") : valid(path);
   } catch {
     return invalid("names a file that cannot be read");
   }
@@ -111,10 +115,11 @@ export function plainUrl(text: string): Parsed<string> {
   return valid(text);
 }
 
-/** Parses a text of at most `max` UTF-16 code units, without control characters. */
+/** Parses a text of at most `max` UTF-16 code units, without control characters, and without white space around it: nobody sees that. */
 export function text(max: number): Parse<string> {
   return (value) => {
     if (value.length > max) return invalid(`is longer than ${max} characters`);
+    if (value !== value.trim()) return invalid("begins or ends with white space");
     return /\p{Cc}/u.test(value) ? invalid("has control characters") : valid(value);
   };
 }

@@ -43,6 +43,14 @@ test("a directory is judged as a file is", async () => {
   expect(await protectionFault(directory, { forbids: "read", mode: 0o700 })).toContain(`chmod 700 ${directory}`);
 });
 
+test("no command is advised that would take a directory from others", async () => {
+  const directory = join(path, "..");
+  expect(await protectionFault(directory, secret)).toBe("is a directory, not a file");
+  chmodSync(directory, 0o1777);
+  const found = "has mode 777, which lets others read or change it: name a directory in it";
+  expect(await protectionFault(directory, { forbids: "read", mode: 0o700 })).toBe(found);
+});
+
 test("what is behind a link is judged, not the link's own mode", async () => {
   const link = join(path, "..", "link");
   symlinkSync(path, link);

@@ -189,6 +189,47 @@ test.each(["1.5s", "1.5", "-1s", "1e3", "5 m", "5m5s", " 5m", "5M"])("%j is no d
   expect(faultsOf({ SESSION_ABSOLUTE_TTL: text })).toEqual([expect.stringMatching(/^SESSION_ABSOLUTE_TTL is not a/)]);
 });
 
+test.each([
+  ["AUDIENCE", ","],
+  ["AUDIENCE", "a,"],
+  ["AUDIENCE", " "],
+  ["ADMIN_ALLOWED_HOSTS", "a,,b"],
+])("%s refuses the empty item of %j", (name, value) => {
+  expect(faultsOf({ [name]: value })).toEqual([`${name} has an empty item`]);
+});
+
+test.each(["DATA_DIR", "KEYS_FILE", "OTEL_SERVICE_NAME", "COOKIE_NAME"])(
+  "%s refuses white space around it, which nobody sees",
+  (name) => {
+    for (const value of [" ", " x", "x\u00a0"]) {
+      expect(faultsOf({ [name]: value })).toContain(`${name} begins or ends with white space`);
+    }
+  },
+);
+
+test("a day that the calendar lacks is no date", () => {
+  const until = (day: string) => faultsOf({ COOKIE_NAME: "__Host-a", COOKIE_MIGRATE_UNTIL: day });
+  expect(until("2027-02-28T23:59:59+01:00")).toEqual([]);
+  for (const day of ["2027-02-29", "2027-02-31T12:00:00Z"]) expect(until(day)).toHaveLength(1);
+});
+
+test("a directory is no file", () => {
+  expect(faultsOf({ ADMIN_TOKENS_FILE: scratch() })).toEqual(["ADMIN_TOKENS_FILE names a directory, not a file"]);
+});
+
+test.each([
+  ["127.0.0.1", "127.0.0.1", 1],
+  ["0.0.0.0", "127.0.0.1", 1],
+  ["127.0.0.1", "::", 1],
+  ["localhost", "127.0.0.1", 1],
+  ["10.0.0.1", "127.0.0.1", 0],
+  ["::1", "127.0.0.1", 0],
+])("%s and %s have %i fault with the same port", (HOST, ADMIN_HOST, faults) => {
+  const hosts = { HOST, ADMIN_HOST };
+  expect(faultsOf({ ...hosts, PORT: "8080", ADMIN_PORT: "8080" })).toHaveLength(faults);
+  expect(faultsOf({ ...hosts, PORT: "0", ADMIN_PORT: "0" })).toEqual([]);
+});
+
 test("a previous scope of the cookie is a path, with or without a domain", () => {
   expect(readConfig({ COOKIE_PREVIOUS_SCOPES: "/v1/auth, .example.com/" }).cookie.previousScopes).toEqual([
     { domain: undefined, path: "/v1/auth" },

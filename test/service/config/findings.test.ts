@@ -77,6 +77,35 @@ test("a prefix of the cookie's name that protects it from no sibling domain is r
   expect(warningsOf({ COOKIE_NAME: "__Host-rt" })).toEqual([]);
 });
 
+test.each<[Record<string, string>, string]>([
+  [{ TRACE_LIMIT: "5/1s" }, "TRACE_LIMIT has no effect without OTEL_EXPORTER_OTLP_ENDPOINT"],
+  [
+    {
+      OTEL_METRICS_EXPORTER: "none",
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://a",
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://b",
+    },
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT has no effect without OTEL_METRICS_EXPORTER=otlp",
+  ],
+  [
+    { OTEL_TRACES_SAMPLER_ARG: "0.1", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a" },
+    "OTEL_TRACES_SAMPLER_ARG has no effect without OTEL_TRACES_SAMPLER=parentbased_traceidratio",
+  ],
+  [
+    { MAX_CONNECTIONS: "100", MAX_CONNECTIONS_PER_ADDRESS: "101" },
+    "MAX_CONNECTIONS_PER_ADDRESS has no effect above MAX_CONNECTIONS",
+  ],
+])("%j has a setting without effect", (env, found) => {
+  expect(warningsOf(env)).toEqual([found]);
+});
+
+test("a setting of telemetry that has its effect is no finding", () => {
+  const on = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://a", TRACE_LIMIT: "5/1s", OTEL_METRIC_EXPORT_INTERVAL: "5000" };
+  expect(warningsOf({ ...on, OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.1" })).toEqual([]);
+  expect(warningsOf({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://b" })).toEqual([]);
+  expect(warningsOf({ ...on, OTEL_SDK_DISABLED: "true" })).toEqual([]);
+});
+
 const PAGES = { ISSUER: "https://app.example.com", TRUST_PROXY: "1", COOKIE_PATH: "/" };
 
 test.each<[string, Record<string, string>]>([

@@ -21,7 +21,7 @@ export async function checkDataDir({ ok, fault }: Report, config: Config): Promi
   try {
     const isDirectory = (await stat(path)).isDirectory();
     const found = await protectionFault(path, { forbids: "read", mode: 0o700, rootUsesAny: true });
-    const [what, remedy = "chmod 700"] = found?.split(/: (?=ch(?:mod|own) )/) ?? [];
+    const [what, remedy = "chmod 700"] = found?.split(/: (?=ch(?:mod|own) |name )/) ?? [];
     if (!isDirectory) fault(`DATA_DIR: ${path} is no directory`, "name a directory");
     else if (what === undefined) ok(`DATA_DIR: ${path} is for its owner alone`);
     else fault(`DATA_DIR: ${path} ${what}`, remedy);
