@@ -62,11 +62,16 @@ function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Err
 }
 
 function checkNode(report: Report, node: NodeFacts, config: Config, target: RedisTarget): void {
-  const { at, missingPermissions, error } = node;
+  const { at, missingPermissions, unknownCommands, error } = node;
   if (error !== undefined) {
     const absent = { found: ` does not respond (${error.message})`, remedy: "start it, or take it out of the cluster" };
     const { found, remedy } = tlsFault(error) ?? absent;
     report.fault(at + found, remedy);
+  } else if (unknownCommands !== "") {
+    report.fault(
+      `${at} does not know commands: ${unknownCommands}`,
+      "remove their `rename-command` from its configuration, or use a Redis that has them",
+    );
   } else if (missingPermissions !== "") {
     report.fault(
       `${at} denies the user ${target.username ?? "default"} permissions: ${missingPermissions}`,

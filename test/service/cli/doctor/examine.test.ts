@@ -403,6 +403,24 @@ describe("Redis", () => {
     expect(await remediesOf(env)).toEqual(["load the user that `session-service redis-acl` prints"]);
   });
 
+  test("that has renamed commands", async () => {
+    const server = await startRedis(
+      "--appendonly",
+      "yes",
+      "--rename-command",
+      "ZLEXCOUNT",
+      "",
+      "--rename-command",
+      "INFO",
+      "",
+    );
+    onTestFinished(() => server.stop());
+    expect(await problems(on(server.url))).toEqual([
+      expect.stringMatching(/^fault redis: \S+ does not know commands: info zlexcount$/),
+    ]);
+    expect(await remediesOf(on(server.url))).toEqual([expect.stringContaining("rename-command")]);
+  });
+
   test("that refuses the credentials, and whose password is not printed", async () => {
     const server = await redis();
     const all = await findings(on(server.url.replace("//", "//nobody:wrong-secret@")));

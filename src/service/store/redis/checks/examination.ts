@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../../config/redis-url.ts";
 import { type Client, createRedisConnections, disconnect } from "../connection/connection.ts";
-import { isDenied, reportedBy, SentinelFault } from "../connection/failure.ts";
+import { isDenied, isUnknownCommand, reportedBy, SentinelFault } from "../connection/failure.ts";
 import { type CommandSender, createCommandSender } from "../connection/send.ts";
 import { loadScripts } from "../scripts.ts";
 import { findingsOf, type Info, type NodeFinding, readInfo, serverOf } from "./findings.ts";
@@ -29,6 +29,8 @@ export type NodeFacts = {
   readonly clock: { readonly aheadMs: number; readonly uncertaintyMs: number } | undefined;
   /** The permissions that the service's user lacks on a master, in the form of ACL SETUSER. Empty if none is missing, and for replicas. */
   readonly missingPermissions: string;
+  /** The commands that the service needs and a master does not know. Empty if it knows all, and for replicas. */
+  readonly unknownCommands: string;
   /** Why the node refuses writes now; empty if it accepts them or is a replica. */
   readonly refusesWrites: string;
   readonly error: Error | undefined;
@@ -93,6 +95,7 @@ async function factsOf(
     findings: [],
     clock: undefined,
     missingPermissions: "",
+    unknownCommands: "",
     refusesWrites: "",
     error: undefined,
   };
@@ -118,8 +121,8 @@ async function nodeReady(node: Redis): Promise<void> {
 
 /** @throws the error of the check, unless it says why the node refuses writes */
 async function permissionsOf(node: Redis, sender: CommandSender, needed: readonly string[]) {
-  const { missing: missingPermissions, error } = await rightsOf(node, sender, needed);
-  if (error === undefined) return { missingPermissions };
+  const { missing: missingPermissions, unknown: unknownCommands, error } = await rightsOf(node, sender, needed);
+  if (error === undefined) return { missingPermissions, unknownCommands };
   if (!/^(OOM|MISCONF|NOREPLICAS) /.test(error.message)) throw error;
   return { refusesWrites: error.message };
 }
@@ -133,7 +136,7 @@ async function clockOf(node: Redis, sender: CommandSender, now: () => number): P
     const theirs = Number(String(seconds)) * 1000 + Number(String(micros)) / 1000;
     return { aheadMs: theirs - (before + after) / 2, uncertaintyMs: (after - before) / 2 };
   } catch (error) {
-    if (isDenied(error)) return undefined;
+    if (isDenied(error) || isUnknownCommand(error)) return undefined;
     throw error;
   }
 }

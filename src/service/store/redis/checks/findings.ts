@@ -1,6 +1,6 @@
 /** What INFO of a Redis node shows that an operator has to correct. The start and `doctor` report the same findings. */
 import type { Redis } from "ioredis";
-import { isDenied } from "../connection/failure.ts";
+import { isDenied, isUnknownCommand } from "../connection/failure.ts";
 import type { CommandSender } from "../connection/send.ts";
 
 /** Returns the value of a field of INFO; empty if the node does not report it. */
@@ -16,7 +16,7 @@ export type NodeFinding = {
 
 /**
  * @param command a command whose reply has the form of INFO
- * @returns undefined if the user may not call it
+ * @returns undefined if the user may not call it, or the server does not know it
  */
 export async function readInfo(
   node: Redis,
@@ -28,7 +28,7 @@ export async function readInfo(
     const text = String(await sender.send(node, command, args));
     return (field) => new RegExp(`^${field}:(.*?)\\r?$`, "m").exec(text)?.[1] ?? "";
   } catch (error) {
-    if (isDenied(error)) return undefined;
+    if (isDenied(error) || isUnknownCommand(error)) return undefined;
     throw error;
   }
 }

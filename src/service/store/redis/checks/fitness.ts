@@ -2,7 +2,7 @@
 import { Cluster, type Redis } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../../session/ports.ts";
 import { type Client, mastersOf, nodeKey } from "../connection/connection.ts";
-import { isDenied, reportedBy, SentinelFault } from "../connection/failure.ts";
+import { isDenied, isUnknownCommand, reportedBy, SentinelFault } from "../connection/failure.ts";
 import type { CommandSender } from "../connection/send.ts";
 import { readLua } from "../scripts.ts";
 import { findingsOf, type Info, isOld, type NodeFinding, readInfo } from "./findings.ts";
@@ -71,8 +71,10 @@ async function checkNode(
   // The following states are temporary: the node may be promoted, or the client may be redirected to its master.
   const state = info === undefined ? undefined : await stateOf(info, node, sender, clustered);
   const checksRights = state === undefined && !(info !== undefined && isOld(info));
-  const rights = checksRights ? await rightsOf(node, sender, needed) : { missing: "", error: undefined };
+  const rights = checksRights ? await rightsOf(node, sender, needed) : { missing: "", unknown: "", error: undefined };
   if (rights.missing !== "") faults.push(denial(node, rights.missing));
+  if (rights.unknown !== "")
+    faults.push(`does not know commands, which may be renamed or switched off: ${rights.unknown}`);
   if (faults.length > 0) throw new StoreRefused(`${at} ${faults.join("; it ")}`);
   if (state !== undefined) return unfit(`${at} ${state}`);
   if (rights.error !== undefined) return { ok: false, reason: rights.error };
@@ -95,16 +97,23 @@ async function stateOf(
   return cluster === undefined || cluster("cluster_state") === "ok" ? undefined : "reports that the cluster is down";
 }
 
-type Rights = { readonly missing: string; readonly error: Error | undefined };
+type Rights = { readonly missing: string; readonly unknown: string; readonly error: Error | undefined };
 
-/** Returns the permissions that the user lacks, or why they cannot be checked. A user who may not run scripts has to get all of them. */
+/**
+ * Returns the permissions that the user lacks and the commands that the server does not know, or why they cannot be checked. A user who may
+ * not run scripts has to get all of them.
+ */
 export async function rightsOf(node: Redis, sender: CommandSender, needed: readonly string[]): Promise<Rights> {
   try {
-    const denied = (await sender.send(node, "eval", [PERMISSIONS, 0, needed])) as Buffer[];
-    return { missing: missingPermissions(denied.map((command) => command.toString("latin1"))), error: undefined };
+    const reply = (await sender.send(node, "eval", [PERMISSIONS, 0, needed])) as Buffer[];
+    const found = reply.map((command) => command.toString("latin1"));
+    const unknown = found.flatMap((command) => (command.startsWith("!") ? [command.slice(1).split(" ")[0]] : []));
+    const missing = missingPermissions(found.filter((command) => !command.startsWith("!")));
+    return { missing, unknown: unknown.join(" "), error: undefined };
   } catch (error) {
-    if (isDenied(error)) return { missing: missingPermissions(needed), error: undefined };
-    return { missing: "", error: error instanceof Error ? error : new Error(String(error)) };
+    if (isDenied(error)) return { missing: missingPermissions(needed), unknown: "", error: undefined };
+    if (isUnknownCommand(error)) return { missing: "", unknown: "eval", error: undefined };
+    return { missing: "", unknown: "", error: error instanceof Error ? error : new Error(String(error)) };
   }
 }
 

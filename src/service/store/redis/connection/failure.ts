@@ -2,14 +2,14 @@ import type { Cluster } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../../session/ports.ts";
 
 /**
- * Matches error replies that are caused by a bug in this service, not by a state of the server. After any other error (LOADING, READONLY,
+ * Matches error replies that are caused by a bug in this service, not by a state of the server, such as a command that was renamed. After any other error (LOADING, READONLY,
  * OOM, BUSY, MISCONF, MOVED, CLUSTERDOWN, NOAUTH, NOPERM, …) or without a reply, the outcome is unknown.
  *
  * A missing permission has a code of its own (NOPERM) only outside of scripts. Within a script, the error has the code ERR. Its text in
  * Redis 7.0 is "The user executing the script can't …"; Redis since 7.2, and Valkey, "ACL failure in script: …".
  */
 const BUGS =
-  /^(WRONGTYPE|CROSSSLOT|ERR (?!max number of clients|.*master|.*replica|The user executing the script|ACL failure in script))/;
+  /^(WRONGTYPE|CROSSSLOT|ERR (?!unknown command|Unknown Redis command|max number of clients|.*master|.*replica|The user executing the script|ACL failure in script))/;
 
 /** Translates a command's error to one of the domain. The original is not kept as the cause: it may contain the arguments of AUTH. */
 export function translate(error: unknown): unknown {
@@ -21,13 +21,18 @@ export function translate(error: unknown): unknown {
 /** Returns the text of an error for operators. Two texts of ioredis name its options, which are none of the service. */
 function textOf(error: Error): string {
   const isCutOff = error.name === "MaxRetriesPerRequestError" || error.message.startsWith("Stream isn't writeable");
-  return isCutOff ? "the connection was lost" : error.message;
+  // Redis repeats the first arguments of a command that it does not know.
+  return isCutOff ? "the connection was lost" : error.message.replace(/, with args beginning with:.*/s, "");
 }
 
 /** Returns whether Redis refused a command because its user lacks a permission. */
 export function isDenied(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("NOPERM");
 }
+
+/** Returns whether the server does not know a command, because it was renamed or switched off. */
+export const isUnknownCommand = (error: unknown): boolean =>
+  error instanceof Error && error.message.startsWith("ERR unknown command");
 
 /** Returns the error to report for a client's error: for a cluster, it is the last error of a node, which the client's error contains. */
 export function reportedBy(error: Error): Error {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { StoreRefused } from "../../../../../src/service/session/ports.ts";
+import { StoreRefused, StoreUnavailable } from "../../../../../src/service/session/ports.ts";
 import { freePort } from "../../../../support/free-port.ts";
 import { RedisServer } from "../../../../support/redis.ts";
 import { expectUnavailable, login, open, openEarly, server } from "../../../../support/store/redis.ts";
@@ -119,6 +119,30 @@ describe("a Redis that must not be used", () => {
       expect(JSON.stringify(refusal) + String(refusal)).not.toContain("hunter2");
     }
     await (await open(redis.url.replace("//", "//:right@"))).ping();
+  });
+
+  test.each(["ZLEXCOUNT", "EVALSHA", "EVAL", "INFO", "SUBSCRIBE"])(
+    "one that has renamed %s is refused at the start",
+    async (command) => {
+      const redis = await server("--rename-command", command, "");
+      const refusal = `does not know commands, which may be renamed or switched off: ${command.toLowerCase()}`;
+      await expect(open(redis.url)).rejects.toThrow(refusal);
+    },
+  );
+
+  test("one that knows a command no more is an outage, not a bug, and no argument is repeated", async () => {
+    const redis = await server("--appendonly", "yes", "--appendfsync", "always");
+    const log: string[] = [];
+    const store = await open(redis.url, { log: (_level, message) => void log.push(message) });
+    const { sid } = await login(store);
+    await redis.kill();
+    await redis.start('rename-command EVALSHA ""\nrename-command EVAL ""');
+    await until(() =>
+      expect(log.join()).toContain("does not know commands, which may be renamed or switched off: eval"),
+    );
+    await expectUnavailable(store);
+    await expect(store.find(sid)).rejects.toThrow(StoreUnavailable);
+    expect(log.join()).not.toContain("with args");
   });
 
   test("one node of a cluster, named alone, is refused at the start", async () => {
