@@ -1,7 +1,6 @@
 import type { Config } from "../../config/config.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
-import type { Info, NodeFacts } from "../../store/redis/checks/examination.ts";
-import { SentinelFault } from "../../store/redis/connection/failure.ts";
+import type { Examination, Info, NodeFacts } from "../../store/redis/checks/examination.ts";
 import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import { tlsFault, unreachableRemedy } from "./connection-fault.ts";
@@ -21,7 +20,7 @@ export async function checkRedis(report: Report, config: Config, clock: () => nu
     for (const node of examination.nodes) checkNode(report, node, config, target);
     checkClocks(report, examination.nodes);
     await checkOwner(report, config, target, examination.owner);
-  } else reportUnreachable(report, target, examination.reason);
+  } else reportUnreachable(report, target, examination);
 }
 
 /** Finds keys of another deployment, which the start refuses. */
@@ -34,7 +33,13 @@ async function checkOwner({ fault }: Report, { issuer, keysFile }: Config, targe
   if (other !== undefined) fault(`the sessions in Redis belong to ${other}`, remedyFor(target));
 }
 
-function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Error): void {
+type Unreachable = Extract<Examination, { ok: false }>;
+
+function reportUnreachable(
+  { fault }: Report,
+  { nodes }: RedisTarget,
+  { reason: error, bySentinels }: Unreachable,
+): void {
   const { message } = error;
   const names = nodes.map(({ host, port }) => `${host}:${port}`).join(", ");
   if (/^(WRONGPASS|NOAUTH|ERR AUTH)/.test(message)) {
@@ -44,11 +49,10 @@ function reportUnreachable({ fault }: Report, { nodes }: RedisTarget, error: Err
     );
     return;
   }
-  if (error instanceof SentinelFault && error.isFinal) {
-    const isMaster = /^ERR No such master/.test(error.reply);
+  if (bySentinels !== undefined) {
     fault(
       `${names}: ${message}`,
-      isMaster
+      bySentinels === "unknown_master"
         ? "correct the master's name at the end of REDIS_URL"
         : "correct REDIS_SENTINEL_USERNAME, REDIS_SENTINEL_PASSWORD or its file, or the user's permissions there",
     );

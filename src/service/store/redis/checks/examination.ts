@@ -36,10 +36,13 @@ export type NodeFacts = {
   readonly error: Error | undefined;
 };
 
-/** `owner` is the name of the deployment that owns the keys (owner.ts); empty if there is none. */
-type Examination =
+/**
+ * `bySentinels` says what has to be corrected, if Sentinels have replied and do not name the master. `owner` is the name of the deployment
+ * that owns the keys (owner.ts); empty if there is none.
+ */
+export type Examination =
   | { readonly ok: true; readonly nodes: readonly NodeFacts[]; readonly owner: string }
-  | { readonly ok: false; readonly reason: Error };
+  | { readonly ok: false; readonly reason: Error; readonly bySentinels: "unknown_master" | "refused" | undefined };
 
 export async function examineRedis(target: RedisTarget, waitReplicas: number, now: () => number): Promise<Examination> {
   const sender = createCommandSender(COMMAND_TIMEOUT_MS);
@@ -47,7 +50,7 @@ export async function examineRedis(target: RedisTarget, waitReplicas: number, no
   const client = connections.connect();
   try {
     const refused = await connected(client);
-    if (refused !== undefined) return { ok: false, reason: refused };
+    if (refused !== undefined) return { ok: false, reason: refused, bySentinels: replyOf(refused) };
     const needed = neededCommands(loadScripts(), target, waitReplicas);
     const nodes = client instanceof Cluster ? client.nodes("all") : [client];
     const [owner, ...facts] = await Promise.all([
@@ -60,6 +63,11 @@ export async function examineRedis(target: RedisTarget, waitReplicas: number, no
     connections.close();
     sender.close();
   }
+}
+
+function replyOf(refused: Error) {
+  if (!(refused instanceof SentinelFault) || !refused.isFinal) return undefined;
+  return refused.reply.startsWith("ERR No such master") ? "unknown_master" : "refused";
 }
 
 /** Returns why there is no connection, or undefined. A server that refuses the credentials is not tried again. */

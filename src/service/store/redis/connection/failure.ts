@@ -2,8 +2,8 @@ import type { Cluster } from "ioredis";
 import { StoreRefused, StoreUnavailable } from "../../../session/ports.ts";
 
 /**
- * Matches error replies that are caused by a bug in this service, not by a state of the server, such as a command that was renamed. After any other error (LOADING, READONLY,
- * OOM, BUSY, MISCONF, MOVED, CLUSTERDOWN, NOAUTH, NOPERM, …) or without a reply, the outcome is unknown.
+ * Matches error replies that are caused by a bug in this service, not by a state of the server, such as a renamed command. After any other
+ * error (LOADING, READONLY, OOM, BUSY, MISCONF, MOVED, CLUSTERDOWN, NOAUTH, NOPERM, …) or without a reply, the outcome is unknown.
  *
  * A missing permission has a code of its own (NOPERM) only outside of scripts. Within a script, the error has the code ERR. Its text in
  * Redis 7.0 is "The user executing the script can't …"; Redis since 7.2, and Valkey, "ACL failure in script: …".
