@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import type { Session } from "../../../../../gen/auth/admin/v1/session_admin_pb.ts";
 import { sessions as api } from "./api.ts";
 import { deviceOf, nameBeside } from "./format.ts";
@@ -18,33 +17,23 @@ type Props = {
 
 /** Describes which devices will be signed out, and signs them out after a confirmation. */
 export function EndSessions({ asked: { all, sessions }, subject, more, onDone, onCancel }: Props) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const [first] = sessions;
   const user = all ? subject : (first?.subject ?? "");
   const count = `${sessions.length}${more && all ? " or more" : ""}`;
   const title = all ? `End all sessions of this user?` : "End this session?";
 
   async function confirm() {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const { revokedCount } = all
-        ? await api.revokeSubjectSessions({ subject: user })
-        : await api.revokeSession({ sessionId: first?.sessionId ?? "" });
-      onDone(revokedCount, revokedCount === 1 ? "1 session" : `${revokedCount} sessions`);
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
+    const { revokedCount } = all
+      ? await api.revokeSubjectSessions({ subject: user })
+      : await api.revokeSession({ sessionId: first?.sessionId ?? "" });
+    onDone(revokedCount, revokedCount === 1 ? "1 session" : `${revokedCount} sessions`);
   }
 
   return (
     <Confirm
       title={title}
       action={all ? "End all sessions" : "End session"}
-      busy={busy}
-      error={error}
+      doing="Ending…"
       onConfirm={confirm}
       onCancel={onCancel}
     >

@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { sessions as api } from "./api.ts";
 import { Confirm, Given } from "./parts.tsx";
 
@@ -13,36 +12,18 @@ const TIMEOUT_MS = 60_000;
 
 /** Removes what is stored of a user, after a confirmation. */
 export function ForgetUser({ subject, onDone, onCancel }: Props) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-
   async function confirm() {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const { revokedCount, eventCount, subscriptionIds } = await api.forgetSubject(
-        { subject },
-        { timeoutMs: TIMEOUT_MS },
-      );
-      const rest =
-        subscriptionIds.length === 0 ? "" : ` Subscriptions still name the user: ${subscriptionIds.join(", ")}.`;
-      onDone(`The user is forgotten: sessions ended: ${revokedCount}, events removed: ${eventCount}.${rest}`);
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
+    const { revokedCount, eventCount, subscriptionIds } = await api.forgetSubject(
+      { subject },
+      { timeoutMs: TIMEOUT_MS },
+    );
+    const rest =
+      subscriptionIds.length === 0 ? "" : ` Subscriptions still name the user: ${subscriptionIds.join(", ")}.`;
+    onDone(`The user is forgotten: sessions ended: ${revokedCount}, events removed: ${eventCount}.${rest}`);
   }
 
   return (
-    <Confirm
-      title="Forget this user?"
-      action="Forget user"
-      doing="Forgetting…"
-      busy={busy}
-      error={error}
-      onConfirm={confirm}
-      onCancel={onCancel}
-    >
+    <Confirm title="Forget this user?" action="Forget user" doing="Forgetting…" onConfirm={confirm} onCancel={onCancel}>
       <p>
         <b class="subject">
           <Given text={subject} />

@@ -1,6 +1,6 @@
 /** Small parts that the views share. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { explain } from "./api.ts";
 import { absolute, ago, visible } from "./format.ts";
 
@@ -102,27 +102,27 @@ type ConfirmProps = {
   readonly title: string;
   readonly action: string;
   /** What the button shows while the action runs. */
-  readonly doing?: string;
-  readonly busy: boolean;
-  readonly error: unknown;
-  readonly onConfirm: () => void;
+  readonly doing: string;
+  /** Carries out the action. If it rejects, the dialog shows the error and stays open. */
+  readonly onConfirm: () => Promise<void>;
   readonly onCancel: () => void;
   readonly children: ComponentChildren;
 };
 
 /** Asks for a confirmation before an action that cannot be undone. The browser keeps the focus inside the dialog, and Escape cancels. */
-export function Confirm({
-  title,
-  action,
-  doing = "Ending…",
-  busy,
-  error,
-  onConfirm,
-  onCancel,
-  children,
-}: ConfirmProps) {
+export function Confirm({ title, action, doing, onConfirm, onCancel, children }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
   useEffect(() => dialog.current?.showModal(), []);
+  const confirm = () => {
+    setBusy(true);
+    setError(undefined);
+    onConfirm().catch((failure: unknown) => {
+      setError(failure);
+      setBusy(false);
+    });
+  };
   // The browser closes the dialog, and moves the focus back to where it was.
   const close = () => dialog.current?.close();
   return (
@@ -134,7 +134,7 @@ export function Confirm({
         <button type="button" class="quiet" onClick={close}>
           Cancel
         </button>
-        <button type="button" class="danger" disabled={busy} onClick={onConfirm}>
+        <button type="button" class="danger" disabled={busy} onClick={confirm}>
           {busy ? doing : action}
         </button>
       </div>
