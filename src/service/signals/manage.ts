@@ -107,7 +107,7 @@ export async function overseeSubscriptions(deps: OversightDeps, id?: string): Pr
   const waiting = listed.length === 0 ? new Map<string, never>() : await log.oldestWaiting();
   return listed.map((subscription) => {
     const first = waiting.get(subscription.id);
-    const oldestWaitingAt = first && toWallClock(first.endedAt, store.shiftMs({ sid: first.sessionId }));
+    const oldestWaitingAt = first && toWallClock(first.happenedAt, store.shiftMs({ sid: first.sessionId }));
     return { subscription, condition: conditionOf(subscription), oldestWaitingAt, waiting: first?.count ?? 0 };
   });
 }
@@ -161,7 +161,7 @@ export async function testSubscription(
   const reason = filter.events?.includes(SIGNAL_EVENTS.ended) ? "logout" : (noticesOf(filter)[0] ?? "logout");
   // Only an update is sent with the version.
   const signal = { id: randomBytes(16).toString("base64url"), sessionId, reason, version: 1 } as const;
-  const { error } = await attempt(deps, subscription, { ...signal, endedAt: deps.wallClock() });
+  const { error } = await attempt(deps, subscription, { ...signal, happenedAt: deps.wallClock() });
   deps.audit({ event: "subscription_tested", subscription: id, ...(error !== undefined && { error }) }, requester);
   return error;
 }

@@ -40,13 +40,13 @@ export type Signal = {
   /** The version of the session; present only if it was updated. */
   readonly version?: number;
   /** When that happened, in the store's time. It is converted to the wall clock when the signal is sent (session/time.ts). */
-  readonly endedAt: StoreMs;
+  readonly happenedAt: StoreMs;
 };
 
 /** Returns the id of a signal, which depends only on what happened. */
-export function signalId({ sessionId, reason, version, endedAt }: Omit<Signal, "id">): string {
+export function signalId({ sessionId, reason, version, happenedAt }: Omit<Signal, "id">): string {
   const what = version === undefined ? reason : `${reason}:${version}`;
-  return hash("sha256", `${sessionId} ${what} ${endedAt}`, "base64url").slice(0, 22);
+  return hash("sha256", `${sessionId} ${what} ${happenedAt}`, "base64url").slice(0, 22);
 }
 
 export type SubscriptionKind = "webhook" | "backchannel" | "ssf_push" | "ssf_poll";

@@ -90,7 +90,7 @@ export interface SignalLog {
 }
 
 /** `count`: how many log entries follow the subscription's cursor. Its filter may exclude some of them. */
-export type WaitingSignal = Pick<Signal, "sessionId" | "endedAt"> & { readonly count: number };
+export type WaitingSignal = Pick<Signal, "sessionId" | "happenedAt"> & { readonly count: number };
 
 export type SignalPage = {
   readonly signals: readonly { readonly signal: Signal; readonly unreadBy: readonly string[] }[];

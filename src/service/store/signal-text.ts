@@ -31,19 +31,19 @@ export function positionOf(cursor: Cursor): Position {
 type Known = {
   readonly sid: SessionId;
   readonly reason: string;
-  readonly endedAt: number;
+  readonly happenedAt: number;
   readonly client: string;
   readonly subject: string;
   readonly actor?: string | undefined;
 };
 
-export function signalOf({ sid, reason, endedAt, client, subject, actor = "" }: Known): Signal {
+export function signalOf({ sid, reason, happenedAt, client, subject, actor = "" }: Known): Signal {
   // The reason of an update is `updated:` and the version.
   const [what, version] = reason.split(":");
   const ending = {
     sessionId: sid,
     reason: what as Signal["reason"],
-    endedAt: storeMs(endedAt),
+    happenedAt: storeMs(happenedAt),
     ...(version !== undefined && { version: Number(version) }),
   };
   return {

@@ -164,7 +164,7 @@ describe("an overview", () => {
       ids[name] = (await createSubscription(deps, wanted("webhook"), operator)).subscription.id;
     }
     let readings = 0;
-    const waiting = { sessionId: "session" as SessionId, endedAt: storeMs(1_000), count: 3 };
+    const waiting = { sessionId: "session" as SessionId, happenedAt: storeMs(1_000), count: 3 };
     const log = {
       oldestWaiting: async () => {
         readings++;

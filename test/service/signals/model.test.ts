@@ -17,7 +17,7 @@ import {
 
 const ending: Signal = {
   ...{ id: "id", sessionId: "session" as SessionId, subject: "alice", clientId: "app" },
-  ...{ reason: "logout", endedAt: storeMs(1_000) },
+  ...{ reason: "logout", happenedAt: storeMs(1_000) },
 };
 
 describe("the id of a signal", () => {
@@ -40,7 +40,7 @@ describe("the id of a signal", () => {
       { reason: "updated", version: 1 },
       { reason: "updated", version: 2 },
       { reason: "updated" },
-      { endedAt: storeMs(1_001) },
+      { happenedAt: storeMs(1_001) },
     ];
     expect(new Set(others.map((other) => signalId({ ...ending, ...other }))).size).toBe(others.length);
   });

@@ -10,7 +10,7 @@ const subscription = (id: string, more: Partial<KnownSubscription> = {}) =>
   ({ id, kind: "webhook", filter: {}, audience: [], state: "active", ...more }) as KnownSubscription;
 
 const page = (unreadBy: readonly string[], next?: number): SignalPage => {
-  const signal = { id: "x", sessionId: "s" as SessionId, reason: "logout", endedAt: storeMs(1) } as const;
+  const signal = { id: "x", sessionId: "s" as SessionId, reason: "logout", happenedAt: storeMs(1) } as const;
   return { signals: [{ signal, unreadBy }], next };
 };
 

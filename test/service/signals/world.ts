@@ -9,8 +9,8 @@ import { createClaimsSigner } from "../../../src/service/tokens/signed-claims.ts
 import { ISSUER, NOW, SID, someKeys } from "../../support/tokens.ts";
 
 export function someSignal(changes: Partial<SentSignal> = {}): SentSignal {
-  const ending = { sessionId: SID, reason: "logout", endedAt: NOW } as const;
-  return { id: signalId(ending), ...ending, subject: "user-1", clientId: "app", ...changes, endedAt: wallMs(NOW) };
+  const ending = { sessionId: SID, reason: "logout", happenedAt: NOW } as const;
+  return { id: signalId(ending), ...ending, subject: "user-1", clientId: "app", ...changes, happenedAt: wallMs(NOW) };
 }
 
 export function someContext(secret = "", now = wallMs(Date.now())) {

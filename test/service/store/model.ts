@@ -414,7 +414,7 @@ export class ModelStore {
     if (this.#blank.has(session.sid)) return;
     const { sid, subject, clientId: client, actor, version } = session;
     const what = reason === "updated" ? `updated:${version}` : reason;
-    const known = { sid, reason: what, endedAt: this.now, client, subject };
+    const known = { sid, reason: what, happenedAt: this.now, client, subject };
     this.signals.push(signalOf({ ...known, ...(actor && { actor: actor.subject }) }));
   }
 

@@ -50,8 +50,8 @@ export async function exportSubject(
   return {
     sessions: sessions.map((session) => sessionMessage(session, store.shiftMs(session))),
     events: events.map(eventMessage),
-    signals: signals.map(({ signal: { sessionId, clientId = "", reason, endedAt }, unreadBy }) => {
-      const endTime = shownTime(endedAt, store.shiftMs({ sid: sessionId }));
+    signals: signals.map(({ signal: { sessionId, clientId = "", reason, happenedAt }, unreadBy }) => {
+      const endTime = shownTime(happenedAt, store.shiftMs({ sid: sessionId }));
       return { sessionId, clientId, reason, endTime, subscriptionIds: [...unreadBy] };
     }),
     subscriptionIds: next === undefined ? [...((await subjectSignals?.named(subject)) ?? [])] : [],

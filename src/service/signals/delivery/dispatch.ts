@@ -1,5 +1,5 @@
 /** Sends signals to receivers, a bounded number in each turn of the event loop, so that no logout is delayed. */
-import { toWallClock } from "../../session/time.ts";
+import { toSentSignal } from "../kinds/context.ts";
 import type { DeliveryError, PauseReason } from "../model.ts";
 import { attempt, type PushSubscription } from "./attempt.ts";
 import type { Lane } from "./lane.ts";
@@ -82,12 +82,11 @@ export class Dispatch {
   async #deliver(destination: Destination, item: Item): Promise<void> {
     const { lane, subscription } = destination;
     const { clock, wallClock, fraction, store, events } = this.#deps;
-    const { sessionId, endedAt } = item.signal;
-    const endedAtWall = toWallClock(endedAt, store.shiftMs({ sid: sessionId }));
-    const { error, because } = await attempt(this.#deps, subscription, { ...item.signal, endedAt: endedAtWall });
+    const signal = toSentSignal(item.signal, store);
+    const { error, because } = await attempt(this.#deps, subscription, signal);
     const failedBefore = lane.failures > 0;
     const settled = lane.settle(item, error, clock(), fraction());
-    events.onAttempt(subscription.kind, error, wallClock() - endedAtWall);
+    events.onAttempt(subscription.kind, error, wallClock() - signal.happenedAt);
     if (error !== undefined || failedBefore) void this.#record(destination, error);
     const pause = because ?? (settled === "pause" ? "failing" : undefined);
     if (pause !== undefined) return this.#pause(destination, pause);

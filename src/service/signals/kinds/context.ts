@@ -1,9 +1,14 @@
 /** The inputs from which each kind of subscription makes a request for a signal. */
-import type { WallMs } from "../../session/time.ts";
+import type { SessionStore } from "../../session/ports.ts";
+import { toWallClock, type WallMs } from "../../session/time.ts";
 import type { Signal } from "../model.ts";
 
 /** A signal whose time is the wall clock's. */
-export type SentSignal = Omit<Signal, "endedAt"> & { readonly endedAt: WallMs };
+export type SentSignal = Omit<Signal, "happenedAt"> & { readonly happenedAt: WallMs };
+
+export function toSentSignal(signal: Signal, store: Pick<SessionStore, "shiftMs">): SentSignal {
+  return { ...signal, happenedAt: toWallClock(signal.happenedAt, store.shiftMs({ sid: signal.sessionId })) };
+}
 
 /**
  * Signs claims with a key of the service.

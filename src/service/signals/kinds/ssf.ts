@@ -91,7 +91,7 @@ function caepTypeOf({ reason }: SentSignal): string {
 }
 
 function caepEventOf(signal: SentSignal): object {
-  const event_timestamp = secondsOf(signal.endedAt);
+  const event_timestamp = secondsOf(signal.happenedAt);
   const act = signal.actor === undefined ? {} : { act: { sub: signal.actor } };
   if (signal.reason === "updated") {
     return { event_timestamp, ...act, initiating_entity: "admin", claims: { sv: signal.version } };

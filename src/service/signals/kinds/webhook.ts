@@ -21,7 +21,7 @@ export function webhookRequest(
   const type = eventOf(signal);
   const body = JSON.stringify({
     type,
-    timestamp: new Date(signal.endedAt).toISOString(),
+    timestamp: new Date(signal.happenedAt).toISOString(),
     data: {
       session_id: signal.sessionId,
       subject: signal.subject,

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Requester } from "../../session/audit.ts";
 import { ServiceError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/ports.ts";
-import { toWallClock } from "../../session/time.ts";
+import { toSentSignal } from "../kinds/context.ts";
 import { signalToken, streamEventToken } from "../kinds/ssf.ts";
 import type { ManagementDeps } from "../manage.ts";
 import { definitionOf, type PendingEvent } from "../model.ts";
@@ -94,8 +94,7 @@ export class Poller {
     const { found, more } = await this.#pass(stream, limit - events.length);
     for (const [at, { signal }] of found.entries()) {
       if (at % SIGNED_AT_ONCE === 0) await nextTurn();
-      const endedAt = toWallClock(signal.endedAt, this.#deps.store.shiftMs({ sid: signal.sessionId }));
-      sets[signal.id] = await signalToken({ ...signal, endedAt }, stream, this.#signing());
+      sets[signal.id] = await signalToken(toSentSignal(signal, this.#deps.store), stream, this.#signing());
     }
     return { sets, moreAvailable: more || hasMoreEvents };
   }
@@ -109,8 +108,7 @@ export class Poller {
       log,
       start: this.#start++,
       onSettled: (logged, verdict) => {
-        const { endedAt, sessionId } = logged.signal;
-        const lagMs = wallClock() - toWallClock(endedAt, store.shiftMs({ sid: sessionId }));
+        const lagMs = wallClock() - toSentSignal(logged.signal, store).happenedAt;
         if (verdict === "refused") refused.push(logged);
         else settled++;
         reports.onAttempt("ssf_poll", verdict === "refused" ? "refused" : undefined, lagMs);

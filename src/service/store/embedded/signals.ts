@@ -69,7 +69,7 @@ function createSignalLog({ sql, signals: steps, read, write }: Deps): SignalLog 
     async oldestWaiting() {
       const rows = read(() => sql.waitingSignals.all()) as WaitingRow[];
       return new Map(
-        rows.map(({ id, sid, ended_at, count }) => [id, { sessionId: sid, endedAt: storeMs(ended_at), count }]),
+        rows.map(({ id, sid, ended_at, count }) => [id, { sessionId: sid, happenedAt: storeMs(ended_at), count }]),
       );
     },
 
@@ -78,7 +78,7 @@ function createSignalLog({ sql, signals: steps, read, write }: Deps): SignalLog 
         const rows = sql.signalsOf.all(subject, after, limit) as SignalRow[];
         const readers = sql.subscriptions.all() as SubscriptionRow[];
         const signals = rows.map((row) => ({
-          signal: signalOf({ ...row, endedAt: row.ended_at }),
+          signal: signalOf({ ...row, happenedAt: row.ended_at }),
           unreadBy: readers.filter(({ number }) => number < row.number).map(({ id }) => id),
         }));
         return { signals, next: rows.length === limit ? rows.at(-1)?.number : undefined };
@@ -135,7 +135,7 @@ function readSignals(sql: Statements, steps: SignalSteps, { number, sid }: Posit
     return { ok: false, reason: "behind", oldest: before, lost: oldest - 1 - number };
   }
   const signals = rows.slice(0, limit).map((row) => ({
-    signal: signalOf({ ...row, endedAt: row.ended_at }),
+    signal: signalOf({ ...row, happenedAt: row.ended_at }),
     cursor: cursorOf(row),
   }));
   return { ok: true, signals, more: signals.length === limit || steps.pending() !== undefined };

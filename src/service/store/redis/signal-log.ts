@@ -146,10 +146,10 @@ async function readOldestWaiting(link: Pick<Link, "run">): Promise<ReadonlyMap<s
   const parts = await Promise.all(TAGS.map(async (tag) => buffers(await link.run("signal_waiting", [tag], []))));
   for (const texts of parts) {
     for (const [id, signal] of pairsOf(texts.map(String))) {
-      const [sid, endedAt, count] = signal.split(" ");
-      const found = { sessionId: sid as SessionId, endedAt: storeMs(Number(endedAt)), count: Number(count) };
+      const [sid, happenedAt, count] = signal.split(" ");
+      const found = { sessionId: sid as SessionId, happenedAt: storeMs(Number(happenedAt)), count: Number(count) };
       const other = oldest.get(id) ?? { ...found, count: 0 };
-      oldest.set(id, { ...(other.endedAt <= found.endedAt ? other : found), count: other.count + found.count });
+      oldest.set(id, { ...(other.happenedAt <= found.happenedAt ? other : found), count: other.count + found.count });
     }
   }
   return oldest;
@@ -200,14 +200,14 @@ const WITH_ACTOR = /^0\d/;
 function parseSignal(bytes: Buffer): LoggedSignal {
   const head = /^(\d+) (\S+) (\d+) (\S+) (\d+) /.exec(bytes.toString("latin1"));
   if (head === null) throw new TypeError("no signal of this service");
-  const [all, number, sid, endedAt, reason = "", length] = head;
+  const [all, number, sid, happenedAt, reason = "", length] = head;
   const [start, end] = [all.length, all.length + Number(length)];
   const signal = signalOf({
     sid: sid as SessionId,
     reason,
-    endedAt: Number(endedAt),
+    happenedAt: Number(happenedAt),
     client: bytes.toString("utf8", start, end),
-    ...(WITH_ACTOR.test(endedAt ?? "") ? namesOf(bytes.subarray(end)) : { subject: bytes.toString("utf8", end) }),
+    ...(WITH_ACTOR.test(happenedAt ?? "") ? namesOf(bytes.subarray(end)) : { subject: bytes.toString("utf8", end) }),
   });
   return { signal, cursor: cursorOf({ number: Number(number), sid: sid as SessionId }) };
 }

@@ -18,7 +18,7 @@ function destination(name: string, count = SIGNALS): Destination {
   const lane = new Lane();
   lane.open(0, "0" as Cursor);
   const signals = Array.from({ length: count }, (_, at) => {
-    const ending = { sessionId: `${name}-${at}` as SessionId, reason: "logout", endedAt: storeMs(at) } as const;
+    const ending = { sessionId: `${name}-${at}` as SessionId, reason: "logout", happenedAt: storeMs(at) } as const;
     return { signal: { id: signalId(ending), ...ending }, cursor: String(at + 1) as Cursor };
   });
   for (const line of lane.lines) lane.add(line, signals, false, {});

@@ -21,7 +21,7 @@ function next(session = `session ${number + 1}`, subject = "alice"): LoggedSigna
   number++;
   const sessionId = session as SessionId;
   return {
-    signal: { id: `${number}`, sessionId, subject, reason: "logout", endedAt: storeMs(number) },
+    signal: { id: `${number}`, sessionId, subject, reason: "logout", happenedAt: storeMs(number) },
     cursor: cursorAt(number),
   };
 }

@@ -55,8 +55,8 @@ export class MemoryStore {
 
   append(session: number, reason: SignalReason = "logout"): Signal {
     const log = this.logs[session % this.partitions] as Signal[];
-    const endedAt = storeMs(this.now * 1_000 + log.length);
-    const ending = { sessionId: `session-${session}` as SessionId, reason, endedAt };
+    const happenedAt = storeMs(this.now * 1_000 + log.length);
+    const ending = { sessionId: `session-${session}` as SessionId, reason, happenedAt };
     const signal = { id: signalId(ending), ...ending };
     log.push(signal);
     return signal;

@@ -81,7 +81,7 @@ const common = {
 const EVENT = { event_timestamp: 1615304991, initiating_entity: "policy", reason_admin: { en: "session_limit" } };
 
 test("the revoked session of CAEP 1.0, section 3.1: without a user", async () => {
-  const { subject: _, ...signal } = { ...someSignal(), ...revoked, endedAt: wallMs(1615304991_000) };
+  const { subject: _, ...signal } = { ...someSignal(), ...revoked, happenedAt: wallMs(1615304991_000) };
   expect(await claims(signalToken(signal, { audience: ["https://sp.example.com/caep"] }, provider))).toEqual({
     ...common,
     sub_id: { format: "opaque", id: "dMTlD|1600802906337.16|16008.16" },
@@ -91,7 +91,7 @@ test("the revoked session of CAEP 1.0, section 3.1: without a user", async () =>
 
 test("the revoked session of CAEP 1.0, section 3.1: of a user", async () => {
   const subject = "99beb27c-c1c2-4955-882a-e0dc4996fcbc";
-  const signal = { ...someSignal(), ...revoked, subject, endedAt: wallMs(1615304991_000) };
+  const signal = { ...someSignal(), ...revoked, subject, happenedAt: wallMs(1615304991_000) };
   expect(await claims(signalToken(signal, { audience: ["https://sp.example.com/caep"] }, provider))).toEqual({
     ...common,
     sub_id: {

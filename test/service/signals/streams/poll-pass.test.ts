@@ -7,7 +7,7 @@ import type { Cursor, LoggedSignal, SignalLog } from "../../../../src/service/si
 import { passOver, type Verdicts } from "../../../../src/service/signals/streams/poll-pass.ts";
 
 const SIGNALS: readonly LoggedSignal[] = Array.from({ length: 100 }, (_, at) => {
-  const ending = { sessionId: `session-${at}` as SessionId, reason: "logout", endedAt: storeMs(at) } as const;
+  const ending = { sessionId: `session-${at}` as SessionId, reason: "logout", happenedAt: storeMs(at) } as const;
   return { signal: { id: signalId(ending), ...ending }, cursor: String(at + 1) as Cursor };
 });
 

@@ -27,7 +27,7 @@ async function openPolls(...counts: readonly number[]) {
   const logs = counts.map((count, partition) =>
     Array.from({ length: count }, (_, at): LoggedSignal => {
       const sessionId = `session-${partition}-${at}` as SessionId;
-      const ending = { sessionId, reason: "logout", endedAt: storeMs(NOW - 1_000) } as const;
+      const ending = { sessionId, reason: "logout", happenedAt: storeMs(NOW - 1_000) } as const;
       return { signal: { id: signalId(ending), ...ending }, cursor: String(at + 1) as Cursor };
     }),
   );

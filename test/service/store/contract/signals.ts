@@ -160,7 +160,7 @@ function logContract(context: () => Context): void {
       const after = await cursorOf(id, sid);
       await store.end(sid, "logout");
       await store.end(sid, "logout");
-      const ending = { sessionId: sid, reason: "logout", endedAt: backend.now() } as const;
+      const ending = { sessionId: sid, reason: "logout", happenedAt: backend.now() } as const;
       const signal = { id: signalId(ending), ...ending, subject: user, clientId: "ä".repeat(200) };
       expect(await readAll(sid, after)).toEqual([{ signal, cursor: expect.any(String) }]);
       expect(signal.id).toBe(hash("sha256", `${sid} logout ${backend.now()}`, "base64url").slice(0, 22));
@@ -191,7 +191,7 @@ function logContract(context: () => Context): void {
       const { sid: known } = await login(user, { client });
       const { sid: other } = await login(user, { client: { ...client, userAgent: "Chrome" }, clientId: "app" });
       await store.end(other, "logout");
-      const at = { endedAt: backend.now(), subject: user };
+      const at = { happenedAt: backend.now(), subject: user };
       const read = async () => (await readAll(plain, after)).map(({ signal }) => signal);
       const events = [
         { ...at, sessionId: known, reason: "created", clientId: "web" },
@@ -230,7 +230,7 @@ function logContract(context: () => Context): void {
       // A step-up changes neither claims nor audiences.
       await store.elevate(sid, { time: wallMs(1_000), methods: ["otp"], contextClass: "" }, true);
       await store.end(sid, "logout");
-      const at = { endedAt: backend.now(), subject: user, clientId: "web", sessionId: sid };
+      const at = { happenedAt: backend.now(), subject: user, clientId: "web", sessionId: sid };
       const events = [
         { ...at, reason: "updated", version: 2 },
         { ...at, reason: "updated", version: 3 },
@@ -583,13 +583,13 @@ function readersContract(context: () => Context): void {
       await backend.advance(SECOND);
       await store.end(two.sid, "logout");
       await store.end((await login(subject())).sid, "logout"); // A session in another partition.
-      expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, endedAt: first, count: 3 });
+      expect(await waitingFor(quick)).toEqual({ sessionId: one.sid, happenedAt: first, count: 3 });
       const lease = await leaseOf(one.sid, newHolder());
       const [read] = await readAll(one.sid, await cursorOf(quick, one.sid));
       if (lease === undefined || read === undefined) throw new Error("not there");
       await log.advance(lease, quick, read.cursor, NONE);
-      expect(await waitingFor(quick)).toMatchObject({ endedAt: later, count: 2 });
-      expect(await waitingFor(slow)).toEqual({ sessionId: one.sid, endedAt: first, count: 3 });
+      expect(await waitingFor(quick)).toMatchObject({ happenedAt: later, count: 2 });
+      expect(await waitingFor(slow)).toEqual({ sessionId: one.sid, happenedAt: first, count: 3 });
     });
 
     test("a subscription that is restarted is past what has happened, and keeps its counts", async () => {

@@ -143,7 +143,7 @@ test("a second logout of everyone that ends nothing more does not change when th
   now += SECOND;
   await store.revokeAll(storeMs(until + 1));
   const read = await log.read(0, end as never, 10);
-  expect(read.ok && read.signals.map(({ signal }) => signal.endedAt)).toEqual([endedAt, endedAt, endedAt]);
+  expect(read.ok && read.signals.map(({ signal }) => signal.happenedAt)).toEqual([endedAt, endedAt, endedAt]);
 });
 
 test("the log tells ends, marks of stale tokens and logouts of everyone apart", async () => {
