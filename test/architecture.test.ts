@@ -2,7 +2,7 @@
  * Tests what the packages (the folders of `src/`) and their folders may import, that no file, function or comment is too long, and that
  * tests are in the folders of their sources.
  */
-import { globSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { parseSync } from "rolldown/utils";
 import { expect, test } from "vitest";
@@ -254,6 +254,30 @@ test("a test with the name of a source that it imports is in the folder of that 
   const elsewhere = named.filter(({ file, sources }) => !sources.some((path) => isIn(dirname(file), dirname(path))));
   expect(elsewhere).toEqual([]);
   expect(named.length).toBeGreaterThan(100);
+});
+
+test("every file that a comment of the service names is beside it, above it or below it, or named with its folder", () => {
+  const own = files.filter((file) => file.startsWith("service/"));
+  const isNear = (file: string, name: string) =>
+    own.some((other) => {
+      if (!`/${other}`.endsWith(`/${name}`)) return false;
+      const [here, there] = [dirname(file), dirname(other)];
+      return (
+        name.includes("/") ||
+        here === there ||
+        dirname(here) === there ||
+        dirname(there) === here ||
+        dirname(there) === dirname(here)
+      );
+    });
+  const missing = own.flatMap((file) =>
+    [...source(file).matchAll(/^ *(?:\*|\/\/|\/\*\*) .*$/gm)].flatMap(([comment]) =>
+      [...comment.matchAll(/(?<![\w/.@:-])[a-z][\w-]*(?:\/[\w.-]+)*\.tsx?\b/g)]
+        .filter(([name]) => !isNear(file, name) && !existsSync(join(ROOT, name)) && !existsSync(join(SRC, name)))
+        .map(([name]) => `${file}: ${name}`),
+    ),
+  );
+  expect(missing).toEqual([]);
 });
 
 /** The most columns of a comment. The formatter breaks only lines of code. */

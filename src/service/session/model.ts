@@ -176,7 +176,7 @@ export function isDeviceBound({ device }: Pick<Session, "device">): boolean {
   return device?.state === "bound" && !isProofKey(device);
 }
 
-/** Why a session ended, in the revocation log, the audit events and the feed. `composition/endings.test.ts` tries every reason. */
+/** Why a session ended, for the revocation log, the audit and the feed. `test/service/composition/endings.test.ts` tries every reason. */
 export type EndReason =
   | "logout"
   | "revoked_by_owner"

@@ -1,7 +1,7 @@
 /**
  * Decides under overload which work is admitted. New ordinary work is refused early, with 503 and Retry-After, while accepted work keeps a
- * bounded latency. Two signals decide. Each is judged once per turn of the event loop (clock/turns.ts), and never by a clock alone. So
- * neither a busy machine nor a pause of the whole process counts as overload, although after a pause all replies arrive at once:
+ * bounded latency. Two signals decide. Each is judged once per turn of the event loop (platform/clock/turns.ts), and never by a clock
+ * alone. So neither a busy machine nor a pause of the whole process counts as overload, although after a pause all replies arrive at once:
  *
  * - The store: how many commands wait for it, and whether it replies in time.
  * - The event loop: whether its turns are late, twice in a row, by work of its own.

@@ -1,4 +1,4 @@
-/** Creates a session, in several transactions if its subject has many (subjects.ts). Other work runs in between. */
+/** Creates a session, in several transactions if its subject has many (limits.ts). Other work runs in between. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { NewSession, Session } from "../../session/model.ts";
 import type { CreateOptions, CreateOutcome, EndedSession, SessionStore } from "../../session/ports.ts";

@@ -185,7 +185,7 @@ function forgetStatements(db: DatabaseSync) {
   };
 }
 
-/** Prepares the statements for the sessions of one subject, of which there may be many (subjects.ts, limits.ts). */
+/** Prepares the statements for the sessions of one subject, of which there may be many (end-many.ts, limits.ts). */
 function subjectStatements(db: DatabaseSync) {
   return {
     // This statement reads only an index, not the rows.
