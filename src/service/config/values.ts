@@ -39,7 +39,9 @@ export function date(text: string): Parsed<number> {
   const day = text.slice(0, 10);
   const isDay = Date.parse(day) > 0 && new Date(day).toISOString().startsWith(day); // JavaScript takes 31 February for 3 March.
   const ms =
-    isDay && /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$/.test(text) ? Date.parse(text) : Number.NaN;
+    isDay && /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
+      ? Date.parse(text)
+      : Number.NaN;
   return Number.isNaN(ms) ? invalid("is not a date such as 2027-01-31 or 2027-01-31T12:00:00Z") : valid(ms);
 }
 

@@ -107,6 +107,8 @@ describe("sessions create", () => {
     [["--claim", "novalue"], "--claim must be name=value"],
     [["--idle-timeout", "soon"], "--idle-timeout is not a duration"],
     [["--auth-time", "soon"], "--auth-time must be now, or a time"],
+    [["--auth-time", "7"], "--auth-time must be now, or a time"],
+    [["--auth-time", "2026-02-30T12:00:00Z"], "--auth-time must be now, or a time"],
     [["--kind", "phone"], "Allowed choices are browser, mobile, desktop, cli, agent, tv"],
     [["--actor-reason", "ticket 7"], "--actor is needed with the options about it"],
     [["--when-exceeded", "refuse"], "--limit-scope and --when-exceeded need --max-sessions"],
@@ -230,6 +232,9 @@ describe("sessions list and show", () => {
     expect(await list("--client-id", clientId, "--device", "phone")).toBe(`${one}\n`);
     expect(await list("--client-id", clientId, "--created-before", "2026-01-01")).toBe("");
     expect(await list("--client-id", clientId, "--created-after", "2026-01-01")).toBe(`${other}\n${one}\n`);
+    expect(await list("--client-id", clientId, "--created-after", "2026-01-01T00:00:00.123+01:00")).toBe(
+      `${other}\n${one}\n`,
+    );
     const input = await list("--client-id", clientId);
     expect((await command(["sessions", "end", "-"], { env, input })).code).toBe(0);
     expect(await list("--client-id", clientId)).toBe("");
@@ -316,6 +321,8 @@ describe("sessions end-all", () => {
     [["--everyone", "--except", "x"], "--except needs --subject"],
     [["--subject", "a", "--created-before", "2026-01-01"], "--created-before needs --everyone"],
     [["--everyone", "--created-before", "yesterday"], "It must be a time"],
+    [["--everyone", "--created-before", "2026-02-30"], "It must be a time"],
+    [["--everyone", "--created-before", "2026-02-03T12:00"], "It must be a time"],
     [["--subjects-from", "-", "--token-file", "-"], "standard input has the subjects"],
     [["--subject", "a", "--left", "x"], "--left needs --subjects-from"],
     [["--subject", "a", "--retry-for", "soon"], "It is not a duration"],

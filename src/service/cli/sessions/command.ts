@@ -1,5 +1,6 @@
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { date } from "../../config/values.ts";
 import { addCall, GROUP_HELP, retryOption } from "../admin-api/options.ts";
 import type { Context } from "../context.ts";
 
@@ -148,6 +149,7 @@ function count(text: string): number {
 }
 
 function time(text: string): Timestamp {
-  if (/^\d{4}-\d\d-\d\d/.test(text) && !Number.isNaN(Date.parse(text))) return timestampFromMs(Date.parse(text));
+  const parsed = date(text);
+  if (parsed.ok) return timestampFromMs(parsed.value);
   throw new InvalidArgumentError("It must be a time such as 2027-01-31T12:00:00Z.");
 }

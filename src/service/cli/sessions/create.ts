@@ -1,5 +1,5 @@
 import { create, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
-import { type Duration, durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationFromMs, type Timestamp, timestampFromMs, timestampNow } from "@bufbuild/protobuf/wkt";
 import {
   type CreateSessionRequest,
   CreateSessionRequestSchema,
@@ -8,7 +8,7 @@ import {
   LimitAction,
   LimitScope,
 } from "../../../../gen/auth/admin/v1/session_admin_pb.ts";
-import { DAY_MS, duration } from "../../config/values.ts";
+import { DAY_MS, date, duration } from "../../config/values.ts";
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallOptions } from "../admin-api/options.ts";
 import { type Context, usageError } from "../context.ts";
@@ -68,7 +68,7 @@ function requestOf(options: SessionOptions): CreateSessionRequest {
     claims: options.claim && claimsOf(options.claim),
     idleTimeout: lifeOf("--idle-timeout", options.idleTimeout),
     absoluteLifetime: lifeOf("--absolute-lifetime", options.absoluteLifetime),
-    authTime: options.authTime ? timestampFromDate(timeOf(options.authTime)) : undefined,
+    authTime: options.authTime ? timeOf(options.authTime) : undefined,
   } satisfies Record<Offered, unknown>);
 }
 
@@ -127,8 +127,9 @@ function lifeOf(option: string, text: string | undefined): Duration | undefined 
   return durationFromMs(parsed.value);
 }
 
-function timeOf(text: string): Date {
-  const time = text === "now" ? new Date() : new Date(text);
-  if (Number.isNaN(time.getTime())) throw usageError("--auth-time must be now, or a time such as 2027-01-31T12:00:00Z");
-  return time;
+function timeOf(text: string): Timestamp {
+  if (text === "now") return timestampNow();
+  const parsed = date(text);
+  if (!parsed.ok) throw usageError("--auth-time must be now, or a time such as 2027-01-31T12:00:00Z");
+  return timestampFromMs(parsed.value);
 }
