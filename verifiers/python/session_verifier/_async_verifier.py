@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ._fork import start
 from ._introspections import INTROSPECTION_SECONDS
 from ._judge import READING_LIMIT_SECONDS
 from ._proof import ProvingRequest
@@ -23,6 +24,9 @@ class AsyncVerifier:
 
     def __init__(self, **options: Any) -> None:
         self._verifier = Verifier(**options)
+        start(self)
+
+    def _start(self) -> None:
         self._threads = ThreadPoolExecutor(MAX_THREADS, "session-verifier")
         self._reading: asyncio.Future[bool] | None = None
 

@@ -1,5 +1,7 @@
 """An HTTP client on the standard library. Each request has its own connection and one deadline for all of its steps."""
 
+# `getaddrinfo` would import it in a thread. A process that is forked meanwhile could never import it, and so connect to nothing.
+import encodings.idna  # noqa: F401
 import http.client
 import io
 import socket

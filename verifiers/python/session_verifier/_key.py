@@ -5,6 +5,7 @@ from hashlib import sha256
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.backends import default_backend
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -30,6 +31,10 @@ class Key:
         self.verifies = verifies
         #: Whether the issuer has revoked the key or stopped publishing it. Tokens signed with it are then not valid any more.
         self.withdrawn = False
+
+
+# `cryptography` would load this with the first key, in a thread. A process that is forked meanwhile could never load it.
+default_backend()
 
 
 def import_key(jwk: Any) -> Key | None:

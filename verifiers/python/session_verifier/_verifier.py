@@ -7,6 +7,7 @@ from typing import Any
 
 from ._claims import Checked
 from ._errors import VerifierClosedError
+from ._fork import start
 from ._http import Transport
 from ._judge import Judge
 from ._key_set import KeySet
@@ -23,8 +24,8 @@ from ._verdict import Reason, Verdict
 class Verifier:
     """Checks tokens locally, and follows the key set and the revocation feed until `close`.
 
-    Make one for each process, after it was forked. Threads may share it. docs/tasks/verifier.md has the options; times are in
-    milliseconds. Raises ValueError for options that cannot work.
+    Make one for each process. Threads may share it, and a process that is forked later begins anew with it. docs/tasks/verifier.md
+    has the options; times are in milliseconds. Raises ValueError for options that cannot work.
     """
 
     def __init__(
@@ -47,13 +48,17 @@ class Verifier:
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self._settings: Settings = resolve_options(**options)
-        self._keys = KeySet(self._settings)
-        self._revocations = (
-            None if admin_url is None else Revocations(self._settings, lambda kids: self._keys.revoke(kids))
-        )
+        self._is_closed = False
+        start(self)
+
+    def _start(self) -> None:
+        if self._is_closed:
+            return
+        keys = self._keys = KeySet(self._settings)
+        self._revocations = None if self._settings.admin_url is None else Revocations(self._settings, keys.revoke)
         self._cache: RecentlyUsed[Checked] = RecentlyUsed(self._settings.cache_size)
         self._replays = Replays(self._settings.monotonic_ms())
-        self._refusals = Refusals(self._settings, self._keys, lambda: self._keys.is_closed)
+        self._refusals = Refusals(self._settings, keys, lambda: keys.is_closed)
         self._judge = Judge(self._settings, self._keys, self._revocations, self._refusals)
 
     def verify(self, token: str) -> Verdict:
@@ -165,6 +170,7 @@ class Verifier:
 
     def close(self) -> None:
         """Closes all connections. Later verdicts use the revocations that were known at that time, until they are stale."""
+        self._is_closed = True
         self._keys.close()
         if self._revocations is not None:
             self._revocations.close()
