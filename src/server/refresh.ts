@@ -57,7 +57,7 @@ async function refresh(deps: RefreshDeps, requestHeaders: Headers): Promise<Refr
   const { response, body } = result;
   const { headers } = response;
   const accessToken = body?.data?.accessToken;
-  if (typeof accessToken === "string") return { state: "active", accessToken, headers };
+  if (response.ok && typeof accessToken === "string") return { state: "active", accessToken, headers };
   return isRefused(body) ? { state: "ended", headers } : UNAVAILABLE;
 }
 

@@ -27,9 +27,9 @@ export function createSignOut({ accessCookie, refreshCookie, ...deps }: SignOutD
   };
 }
 
-/** An outage, or a response of a proxy in the way, sets no cookies. */
+/** An outage, or a response of another program in place of the service, ends nothing and sets no cookies. */
 function resultOf(result: Awaited<ReturnType<typeof call>>): SignedOut {
-  return result?.response.ok
+  return result?.response.ok && result.body?.data
     ? { state: "ended", headers: result.response.headers }
     : { state: "unavailable", headers: new Headers() };
 }

@@ -271,9 +271,10 @@ describe("what renders behind the adapter", () => {
 
 const GONE = "refresh_token=; Path=/; Max-Age=0";
 test.each<[string, () => Response | Promise<Response>, string, readonly string[]]>([
-  ["signs the user out", () => new Response("{}", { headers: { "set-cookie": GONE } }), "ended", [GONE]],
+  ["signs the user out", () => new Response('{"data":{}}', { headers: { "set-cookie": GONE } }), "ended", [GONE]],
   ["of a session that the service does not find shows that it has ended", () => ENDED(), "ended", []],
   ["changes nothing if there is no response", OUTAGE, "unavailable", []],
+  ["changes nothing if another program responds", () => Response.json({ status: "ok" }), "unavailable", []],
 ])("a logout %s", async (_, respond, state, setCookies) => {
   const { sessions, calls } = open(respond);
   const out = await sessions.signOut(request(OWN));

@@ -58,7 +58,7 @@ test.each([
 
 test("a server action sets the cookies of a login, each with its attributes, and those of a logout", async () => {
   const cookies: unknown[][] = [];
-  const fetch = async () => Response.json({}, { headers: { "set-cookie": "b=; Path=/; Max-Age=0" } });
+  const fetch = async () => Response.json({ data: {} }, { headers: { "set-cookie": "b=; Path=/; Max-Age=0" } });
   const kit = createServerSessions({ service: "http://service.test", fetch, verifier });
   const { setCookies, signOut } = nextSession(kit, {
     connection: async () => {},

@@ -58,6 +58,7 @@ test.each<[string, () => Response, string]>([
   ["401 with another body", () => Response.json({ error: { code: "E002" } }, { status: 401 }), "unavailable"],
   ["a token that is no text", () => Response.json({ data: { accessToken: 7 } }), "unavailable"],
   ["a page of a proxy", () => new Response("<html>", { status: 502 }), "unavailable"],
+  ["data of an error", () => Response.json({ data: { accessToken: "token" } }, { status: 502 }), "unavailable"],
   ["null, which is JSON too", () => Response.json(null, { status: 502 }), "unavailable"],
   ["null in place of an error", () => Response.json({ data: null, error: null }), "unavailable"],
   [
