@@ -85,7 +85,7 @@ export function oneProvider(given: Pick<ProviderSettings, "issuer" | "clientId" 
 /** Returns whether nobody between the service and the owner of a URL can change what they say (https, or this machine). */
 export function isSafeUrl(text: string): boolean {
   const url = URL.parse(text);
-  return url !== null && (url.protocol === "https:" || isLoopback(url.hostname));
+  return url !== null && (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname)));
 }
 
 const MAX_PROVIDERS = 20;

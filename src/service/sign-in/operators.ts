@@ -61,9 +61,11 @@ export function createOperators({ provider, seal, clock, log }: Deps) {
     if (found === undefined || found.provider !== settings.issuer) return failed("expired", "no_login");
     const finished = await clientOf(settings).finish(url, found);
     if (!finished.ok) return failed(finished.reason, finished.code);
-    const operator = operatorBy(settings, finished.claims);
+    const endsAtMs = endOf(finished.claims);
+    if (endsAtMs === "malformed") return failed("invalid", "session_expiry");
+    const operator = operatorBy(settings, finished.claims, endsAtMs);
     if (operator === undefined) return failed("refused", "operator_name");
-    if (operator.endsAtMs !== undefined && operator.endsAtMs <= clock()) return failed("expired", "session_expiry");
+    if (endsAtMs !== undefined && endsAtMs <= clock()) return failed("over", "session_expiry");
     return operator.satisfied.length > 0 ? ({ ok: true, operator } as const) : failed("refused", "grants", operator);
   }
 
@@ -109,10 +111,14 @@ export function createOperators({ provider, seal, clock, log }: Deps) {
 const keyOf = ({ require }: ConsoleProvider["grants"][number]) => JSON.stringify(require);
 
 /** Returns undefined if the claims have no name that an audit can show. */
-function operatorBy({ issuer, name, operatorName, grants }: ConsoleProvider, claims: ProviderClaims) {
+function operatorBy(
+  { issuer, name, operatorName, grants }: ConsoleProvider,
+  claims: ProviderClaims,
+  endsAtMs: Operator["endsAtMs"],
+): Operator | undefined {
   const own = valueAt(claims, operatorName);
   if (!isShort(own) || own.length > MAX_NAME_LENGTH) return undefined;
   const satisfied = grants.filter(({ require }) => unsatisfied(require, claims) === undefined).map(keyOf);
   // With the name of the provider, an operator cannot pass for another credential of the admin API in the audit.
-  return { issuer, subject: claims.sub, name: `${name}:${own}`, satisfied, endsAtMs: endOf(claims) };
+  return { issuer, subject: claims.sub, name: `${name}:${own}`, satisfied, endsAtMs };
 }

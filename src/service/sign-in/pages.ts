@@ -72,6 +72,7 @@ const PROBLEMS = {
     "Your browser has cookies of several users, or the session needs a key. If this happens again, use the application.",
   ],
   expired: [400, "This sign-in is over", "It took too long, was completed before, or began in another browser."],
+  over: [400, "This sign-in is over", "The provider has ended it already. Sign in again."],
   used: [400, "This sign-in is over", "It was completed before, or took too long."],
   denied: [403, "You were not signed in", "The provider has not confirmed who you are."],
   invalid: [403, "You were not signed in", "The response of the provider could not be verified."],

@@ -3,7 +3,7 @@ import { createPrivateKey } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import { isSafeUrl, type ProviderClient, type ProviderCredential } from "../config/providers.ts";
-import { boundedFetch } from "./bounded-fetch.ts";
+import { boundedFetch, UnsafeUrl } from "./bounded-fetch.ts";
 import { keepForAnHour } from "./keep-for-an-hour.ts";
 import { createLogoutVerifier } from "./logout-token.ts";
 import type { PendingLogin } from "./pending-logins.ts";
@@ -71,7 +71,8 @@ export function createProvider(settings: ProviderClient) {
       try {
         const config = await configuration();
         if (config.serverMetadata().end_session_endpoint === undefined) return undefined;
-        return oidc.buildEndSessionUrl(config, { post_logout_redirect_uri: destination });
+        const url = oidc.buildEndSessionUrl(config, { post_logout_redirect_uri: destination });
+        return isSafeUrl(url.href) ? url : undefined;
       } catch {
         return undefined;
       }
@@ -113,6 +114,7 @@ async function begin(
   const url = pushes
     ? await oidc.buildAuthorizationUrlWithPAR(config, parameters)
     : oidc.buildAuthorizationUrl(config, parameters);
+  if (!isSafeUrl(url.href)) throw new UnsafeUrl();
   return { ok: true, url, secrets } as const;
 }
 
@@ -133,8 +135,12 @@ async function finish(
   if (claims === undefined) return { ok: false, reason: "invalid", code: "no_id_token" } as const;
   if (!userinfo) return { ok: true, claims } as const;
   const more = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
-  return { ok: true, claims: { ...more, ...claims } } as const;
+  const profile = Object.entries(more).filter(([name]) => !OF_AUTHENTICATION.includes(name));
+  return { ok: true, claims: { ...Object.fromEntries(profile), ...claims } } as const;
 }
+
+/** What a provider says about the authentication counts from the ID token alone: the userinfo endpoint describes the user. */
+const OF_AUTHENTICATION: readonly string[] = ["acr", "amr", "auth_time", "session_expiry", "sid"];
 
 /** Returns how the service authenticates at the provider. Secrets are read at each use, so that they can be replaced at any time. */
 function authenticationOf(credential: ProviderCredential): oidc.ClientAuth {
@@ -207,6 +213,7 @@ function failureOf(error: unknown): ProviderFailure {
   if (error instanceof oidc.ClientError) {
     const { code = "client_error", cause } = error;
     if (cause instanceof CredentialFault) return { ok: false, reason: "unavailable", code: "client_credential_file" };
+    if (cause instanceof UnsafeUrl) return { ok: false, reason: "invalid", code: cause.name };
     const isOutage = code === "OAUTH_TIMEOUT" || OF_OTHERS.includes(code);
     return { ok: false, reason: isOutage ? "unavailable" : "invalid", code };
   }

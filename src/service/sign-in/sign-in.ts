@@ -185,7 +185,8 @@ async function complete(
   const mapped = userOf(settings, finished.claims, prefixes, context.clock());
   if (!mapped.ok) {
     report(context, settings, `${mapped.reason}:${mapped.path}`);
-    return mapped.reason === "over" ? pages.problem("expired", again) : pages.problem("refused");
+    if (mapped.reason === "over") return pages.problem("over", again);
+    return mapped.reason === "malformed" ? pages.problem("invalid", again) : pages.problem("refused");
   }
   return signedIn(context, request, found, mapped.user);
 }

@@ -15,10 +15,13 @@ export type User = {
   readonly endsAtMs: number | undefined;
 };
 
-/** `requirement`: the user lacks what the provider's settings require. `over`: the provider has ended the login already. */
+/**
+ * `requirement`: the user lacks what the provider's settings require. `over`: the provider has ended the login already. `malformed`: a
+ * claim has another type than its specification gives it.
+ */
 type UserRefused = {
   readonly ok: false;
-  readonly reason: "requirement" | "subject" | "over";
+  readonly reason: "requirement" | "subject" | "over" | "malformed";
   /** The path of the claim. */
   readonly path: string;
 };
@@ -26,6 +29,8 @@ type UserRefused = {
 const MAX_SUBJECT_BYTES = 255;
 const MAX_METHODS = 16;
 const MAX_TEXT = 255;
+/** Control characters, and surrogates without their other half: stores replace all of these by the same character. */
+const UNFIT = /[\p{Cc}\p{Cs}]/u;
 
 /**
  * @param prefixes of the subjects of all providers: no user of one may get a subject of another
@@ -41,10 +46,11 @@ export function userOf(
   if (path !== undefined) return { ok: false, reason: "requirement", path };
   const subject = subjectPrefix + given.sub;
   const isOthers = prefixes.some((one) => one.length > subjectPrefix.length && subject.startsWith(one));
-  if (given.sub === "" || isOthers || Buffer.byteLength(subject) > MAX_SUBJECT_BYTES || /\p{Cc}/u.test(subject)) {
+  if (given.sub === "" || isOthers || Buffer.byteLength(subject) > MAX_SUBJECT_BYTES || UNFIT.test(subject)) {
     return { ok: false, reason: "subject", path: "sub" };
   }
   const endsAtMs = endOf(given);
+  if (endsAtMs === "malformed") return { ok: false, reason: endsAtMs, path: SESSION_EXPIRY };
   if (endsAtMs !== undefined && endsAtMs <= nowMs) return { ok: false, reason: "over", path: SESSION_EXPIRY };
   const taken = Object.entries(claims).map(([name, path]) => [name, valueAt(given, path)] as const);
   const { auth_time: time, amr, acr, sid } = given;
@@ -68,10 +74,11 @@ const isTime = (value: unknown): value is number => Number.isSafeInteger(value) 
 /** The claim by which a provider says when sessions of a login end (OpenID Connect Enterprise Extensions 1.0). */
 const SESSION_EXPIRY = "session_expiry";
 
-/** Returns when sessions of a login end, in ms since the epoch; undefined if the provider does not say it; 0 if that cannot be read. */
-export function endOf({ [SESSION_EXPIRY]: end }: ProviderClaims): number | undefined {
+/** Returns when sessions of a login end, in ms since the epoch; undefined if the provider does not say it. */
+export function endOf({ [SESSION_EXPIRY]: end }: ProviderClaims): number | "malformed" | undefined {
   if (end === undefined || end === null) return undefined;
-  return typeof end === "number" && Number.isFinite(end) ? Math.floor(end * 1000) : 0;
+  if (typeof end !== "number" || !Number.isFinite(end)) return "malformed";
+  return Math.min(Math.floor(end * 1000), Number.MAX_SAFE_INTEGER);
 }
 
 /** Returns the path of a claim that does not have any of the required values; undefined if the claims satisfy all requirements. */
@@ -84,7 +91,7 @@ export function unsatisfied(require: Requirements, claims: ProviderClaims): stri
 }
 
 export const isShort = (value: unknown): value is string =>
-  typeof value === "string" && value !== "" && value.length <= MAX_TEXT && !/\p{Cc}/u.test(value);
+  typeof value === "string" && value !== "" && value.length <= MAX_TEXT && !UNFIT.test(value);
 
 /** Returns the value of a claim by its name, or by the names on the way to it: `realm_access.roles`. */
 export function valueAt(claims: Readonly<Record<string, unknown>>, path: string): unknown {

@@ -30,6 +30,8 @@ type Scenario = {
   /** The key set; by default the RSA key alone. */
   readonly keys?: "two";
   readonly userinfo?: Claims;
+  /** Members of the metadata in place of the usual ones. */
+  readonly metadata?: Claims;
   /** What is sent in place of a response of the provider. */
   readonly fault?: Fault;
 };
@@ -64,6 +66,7 @@ async function responseTo(path: string): Promise<object> {
     ...{ authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/jwks` },
     userinfo_endpoint: `${issuer}/userinfo`,
     id_token_signing_alg_values_supported: ["RS256"],
+    ...scenario.metadata,
   };
 }
 
@@ -130,6 +133,35 @@ test.each<[module: string, Scenario]>([
   ["a signature by an algorithm that the provider does not name", { header: { alg: "ES256" }, key: ec.privateKey }],
 ])("%s: nobody is signed in", async (_, given) => {
   expect(await signIn(given)).toBe("invalid");
+});
+
+test("what the userinfo endpoint says about the authentication does not count, and neither does it replace a claim", async () => {
+  const [acr, amr, sid] = ["gold", ["mfa"], "a session"];
+  const userinfo = { acr, amr, sid, auth_time: 1, session_expiry: 2, nonce: "another", email: "alice@example.com" };
+  const claims = await signIn({ userinfo });
+  expect(claims).toMatchObject({ sub: "alice", nonce, email: "alice@example.com" });
+  for (const name of ["acr", "amr", "sid", "auth_time", "session_expiry"]) expect(claims).not.toHaveProperty(name);
+  expect(await signIn({ userinfo, claims: { acr: "silver" } })).toMatchObject({ acr: "silver" });
+});
+
+describe("a provider on this machine that names a URL of another machine by http", () => {
+  const ELSEWHERE = "http://login.example/endpoint";
+  test.each([
+    "authorization_endpoint",
+    "pushed_authorization_request_endpoint",
+    "token_endpoint",
+    "jwks_uri",
+    "userinfo_endpoint",
+  ])("is not followed there: %s", async (name) => {
+    expect(await signIn({ userinfo: {}, metadata: { [name]: ELSEWHERE } })).toBe("invalid");
+  });
+
+  test("is not followed there: end_session_endpoint", async () => {
+    scenario = { metadata: { end_session_endpoint: ELSEWHERE } };
+    expect(await providerFor(scenario).signOutUrl("https://app.example.com/")).toBeUndefined();
+    scenario = { metadata: { end_session_endpoint: "https://login.example/out" } };
+    expect((await providerFor(scenario).signOutUrl("https://app.example.com/"))?.host).toBe("login.example");
+  });
 });
 
 describe("a fault of the provider, or of what is in front of it, refuses nobody", () => {

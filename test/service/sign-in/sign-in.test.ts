@@ -19,7 +19,7 @@ let file: string;
 let third: number;
 const SECRET = "a secret of the client, which is long";
 /** When the provider's sessions of some users end, in seconds since the epoch. */
-const ends = new Map<string, number>();
+const ends = new Map<string, unknown>();
 
 function clientOf(origins: readonly string[], names: readonly string[]) {
   return {
@@ -167,8 +167,18 @@ describe("one provider", () => {
     ends.set("emil", Math.floor(Date.now() / 1000) - 1);
     const end = await browser.signIn(loginAt(service), "emil");
     expect(end).toMatchObject({ status: 400 });
-    expect(end.text).toContain("This sign-in is over");
+    expect(end.text).toContain("The provider has ended it already");
     expect(await sessionsOf(service, "emil")).toEqual([]);
+  });
+
+  test("a login whose end cannot be read is a response that cannot be verified", async () => {
+    const browser = openBrowser();
+    ends.set("enno", "1900000000");
+    const end = await browser.signIn(loginAt(service), "enno");
+    expect(end).toMatchObject({ status: 403 });
+    expect(end.text).toContain("The response of the provider could not be verified");
+    await waitFor(service, () => service.stderr().includes('"reason":"malformed:session_expiry"') || undefined);
+    expect(await sessionsOf(service, "enno")).toEqual([]);
   });
 
   test("a provider that does not satisfy acr_values leads to a page, not to another login", async () => {

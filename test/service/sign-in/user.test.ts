@@ -81,6 +81,27 @@ test.each([
   expect(found.ok && found.user.endsAtMs).toBe(expected);
 });
 
-test.each([NOW_MS / 1000, 0, -1, "1900000000", {}, Number.NaN])("with session_expiry %s, a login is over", (end) => {
-  expect(read(settings(), { sub: "alice", session_expiry: end })).toMatchObject({ ok: false, reason: "over" });
+test.each([
+  [NOW_MS / 1000, "over"],
+  [0, "over"],
+  [-1, "over"],
+  ["1900000000", "malformed"],
+  [{}, "malformed"],
+  [true, "malformed"],
+  [Number.NaN, "malformed"],
+])("with session_expiry %s, a login is %s", (end, reason) => {
+  expect(read(settings(), { sub: "alice", session_expiry: end })).toMatchObject({ ok: false, reason });
+});
+
+test("a provider that ends sessions in the far future does not limit them", () => {
+  const found = read(settings(), { sub: "alice", session_expiry: 1e308 });
+  expect(found.ok && found.user.endsAtMs).toBe(Number.MAX_SAFE_INTEGER);
+});
+
+test("half a surrogate pair is no part of an identity: stores would replace each of them by the same character", () => {
+  expect(read(settings(), { sub: "a\ud800" })).toMatchObject({ ok: false, reason: "subject" });
+  expect(read(settings(), { sub: "\ude00a" })).toMatchObject({ ok: false, reason: "subject" });
+  const found = read(settings(), { sub: "\ud83d\ude00", sid: "s\ud801", acr: "\udc00", amr: ["\ud802", "pwd"] });
+  expect(found).toMatchObject({ ok: true, user: { subject: "\u{1f600}", methods: ["pwd"], contextClass: "" } });
+  expect(found.ok && found.user.upstream.sessionId).toBeUndefined();
 });
