@@ -107,7 +107,8 @@ export function openSignals(
       signingAlgs: () => signingAlgsOf(files),
       log,
       store,
-      reports: events,
+      // A receiver that polls gives up events itself.
+      reports: { ...events, onGivenUp: reports.onGivenUp },
       subscriptions,
       targets,
       audit,
@@ -131,12 +132,16 @@ export function openSignals(
 }
 
 /** Returns reports that also announce losses to the receiver. */
-function announcing(reports: ReturnType<typeof signalReports>, announceLoss: (subscription: string) => void) {
+function announcing(reports: ReturnType<typeof signalReports>, announceLoss: ReturnType<typeof createLossAnnouncer>) {
   const onLoss = (subscription: string, count: number) => {
     reports.onLoss(subscription, count);
-    announceLoss(subscription);
+    announceLoss(subscription, "lost");
   };
-  return { ...reports, onLoss };
+  const onGivenUp = (subscription: string, count: number) => {
+    reports.onGivenUp(subscription, count);
+    announceLoss(subscription, "given_up");
+  };
+  return { ...reports, onLoss, onGivenUp };
 }
 
 /** By default the RSA keys, if there are any, sign security event tokens, and the key ring signs all other tokens. */

@@ -74,6 +74,12 @@ export function signalReports(log: Pick<Logger, "warn">, metrics: Pick<Metrics, 
     onLoss(subscription: string, count: number) {
       log.warn({ event: "signals_lost", subscription, count }, "a subscription fell behind SIGNALS_RETENTION");
     },
+    onGivenUp(subscription: string, count: number) {
+      log.warn(
+        { event: "signals_given_up", subscription, count },
+        "a receiver did not accept signals, which are given up",
+      );
+    },
     onFailure(err: unknown) {
       log.warn({ event: "signals_delayed", err }, "signals wait, and are tried again");
     },

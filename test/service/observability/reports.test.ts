@@ -13,10 +13,12 @@ test("a receiver that refuses, a loss and a store that is away are logged and co
   reports.onAttempt("webhook", "refused", 90_000);
   reports.onPause("a1", "receiver");
   reports.onLoss("a1", 3);
+  reports.onGivenUp("a1", 2);
   reports.onFailure(new Error("the store is away"));
   expect(lines).toMatchObject([
     { event: "signals_paused", subscription: "a1", because: "receiver" },
     { event: "signals_lost", subscription: "a1", count: 3 },
+    { event: "signals_given_up", subscription: "a1", count: 2 },
     { event: "signals_delayed", err: { message: "the store is away" } },
   ]);
   const { body } = await metrics.expose();

@@ -37,7 +37,7 @@ test.each([
     clock: steadyClock,
     wallClock: systemClock,
     fraction: () => 0.5,
-    events: { onAttempt() {}, onPause() {}, onLoss() {}, onFailure: (error) => failures.push(error) },
+    events: { onAttempt() {}, onPause() {}, onLoss() {}, onGivenUp() {}, onFailure: (error) => failures.push(error) },
   });
   const sessions = Array.from({ length: 20 }, () => newSession(subject()));
   for (const session of sessions) {

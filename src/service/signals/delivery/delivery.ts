@@ -19,6 +19,7 @@ const REFRESH_MS = 4_000;
 /** How many signals are read at once for a subscription with a filter. */
 const FILTERED_LIMIT = 256;
 
+type Loss = { readonly oldest: Cursor; readonly lost: number };
 type Held = { readonly lease: Lease; readonly until: number };
 
 export class Delivery {
@@ -211,18 +212,16 @@ export class Delivery {
     }
   }
 
-  /** If the log begins after the position of a subscription, counts and reports the loss. The next round continues at the oldest entry. */
-  async #skipLost(
-    { lane, subscription: { id } }: Destination,
-    line: Line,
-    { oldest, lost }: { readonly oldest: Cursor; readonly lost: number },
-  ): Promise<void> {
-    const { log, subscriptions, wallClock, events } = this.#deps;
-    const lease = this.#held.get(line.partition)?.lease;
-    if (lease === undefined) return;
-    const moved = await log.advance(lease, id, oldest, { delivered: 0, deadLetters: lost });
-    lane.close(line.partition);
-    if (!moved.ok) return;
+  /** If the log begins after the position of a subscription, reports the loss, and continues at the oldest entry. */
+  async #skipLost(destination: Destination, line: Line, { oldest, lost }: Loss): Promise<void> {
+    const { subscriptions, wallClock, events } = this.#deps;
+    const { id } = destination.subscription;
+    // The cursor is being stored, so the next round reads the line again.
+    if (line.storing) return;
+    destination.lane.skip(line, oldest, lost);
+    await this.#advance(destination, line, 0).catch(events.onFailure);
+    // The line is closed if another instance has the lease by now. That one reports the loss.
+    if (!line.open) return;
     events.onLoss(id, lost);
     await subscriptions.recordAttempt(id, { error: "behind_retention", at: wallClock() });
   }

@@ -84,9 +84,10 @@ export class Dispatch {
     const { clock, wallClock, fraction, store, events } = this.#deps;
     const signal = toSentSignal(item.signal, store);
     const { error, because } = await attempt(this.#deps, subscription, signal);
-    const failedBefore = lane.failures > 0;
+    const [failedBefore, givenUpBefore] = [lane.failures > 0, lane.givenUp];
     const settled = lane.settle(item, error, clock(), fraction());
     events.onAttempt(subscription.kind, error, wallClock() - signal.happenedAt);
+    if (lane.givenUp > givenUpBefore) events.onGivenUp(subscription.id, 1);
     if (error !== undefined || failedBefore) void this.#record(destination, error);
     const pause = because ?? (settled === "pause" ? "failing" : undefined);
     if (pause !== undefined) return this.#pause(destination, pause);

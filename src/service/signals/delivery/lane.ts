@@ -55,9 +55,15 @@ export class Lane {
   #failingSince: number | undefined;
   #retryAt = 0;
   #lastAcceptedAt: number | undefined;
+  #givenUp = 0;
 
   get failures(): number {
     return this.#failures;
+  }
+
+  /** How many signals were given up. */
+  get givenUp(): number {
+    return this.#givenUp;
   }
 
   get inFlight(): number {
@@ -108,6 +114,14 @@ export class Lane {
       else settleInto(line, line.items.at(-1), { to: cursor, entries: 1, delivered: 0, deadLetters: 0 });
     }
     line.more = more;
+  }
+
+  /** Passes over signals that the log no longer has. Those in memory were read before, and are still sent. @param to the end of the gap */
+  skip(line: Line, to: Cursor, lost: number): void {
+    line.position = to;
+    line.more = true;
+    // The gap counts as one entry towards MAX_AHEAD: nothing of it is sent again after a crash.
+    settleInto(line, line.items.at(-1), { to, entries: 1, delivered: 0, deadLetters: lost });
   }
 
   #append(line: Line, logged: LoggedSignal): void {
@@ -175,6 +189,7 @@ export class Lane {
   #settled(item: Item, counted: "delivered" | "deadLetters"): void {
     const { line } = item;
     if (!line.open) return;
+    if (counted === "deadLetters") this.#givenUp++;
     const at = line.items.indexOf(item);
     line.items.splice(at, 1);
     this.#held--;

@@ -13,6 +13,8 @@ interface DeliveryEvents {
   onPause(subscription: string, because: PauseReason): void;
   /** Called when the log began after the position of a subscription, so that signals were lost. */
   onLoss(subscription: string, signals: number): void;
+  /** Called when signals are not sent again, because the receiver has not accepted them. */
+  onGivenUp(subscription: string, signals: number): void;
   /** Called when the store is not available, so that signals could not be read or cursors not be stored. This is tried again soon. */
   onFailure(error: unknown): void;
 }

@@ -20,6 +20,7 @@ export type PollerDeps = ManagementDeps & {
   readonly reports: {
     onAttempt(kind: "ssf_poll", error: "refused" | undefined, lagMs: number): void;
     onLoss(subscription: string, signals: number): void;
+    onGivenUp(subscription: string, signals: number): void;
   };
 };
 
@@ -116,6 +117,7 @@ export class Poller {
       onLoss: (signals) => reports.onLoss(id, signals),
     };
     const { found, more } = await this.#memory.settle(id, (verdicts) => passOver(deps, stream, verdicts, limit));
+    if (refused.length > 0) reports.onGivenUp(id, refused.length);
     if (refused.length > 0) await subscriptions.recordAttempt(id, { error: "refused", at: wallClock() });
     else if (settled > 0 && stream.failures > 0) await subscriptions.recordAttempt(id, undefined);
     // Signals that another poll has acknowledged in the meantime are not returned.

@@ -62,34 +62,38 @@ export async function announceChange(
 /** For how long further losses of a stream are not announced, in ms: each partition of the log has its own. */
 const ANNOUNCED_MS = 60_000;
 
+/** Why events were lost: the log no longer has them, or the receiver did not accept them. */
+const LOSSES = {
+  lost: "events were lost: they had waited for longer than they are kept",
+  given_up: "events were lost: they were not accepted",
+} as const;
+
 /**
- * Returns a function that notifies the receiver of a stream that the log no longer has some of its signals. SSF has no event for that, so
- * it is the reason of an update that changes nothing else. It never fails, and other subscriptions have no way to be notified.
+ * Returns a function that notifies the receiver of a stream that it does not get some of its signals. SSF has no event for that, so it is
+ * the reason of an update that changes nothing else. It never fails, and other subscriptions have no way to be notified.
  * @param clock a clock that is never set, in ms
  */
-export function createLossAnnouncer(deps: StreamEventDeps, clock: () => number): (subscription: string) => void {
+export function createLossAnnouncer(deps: StreamEventDeps, clock: () => number) {
   const announced = new Map<string, number>();
 
-  async function announce(id: string): Promise<void> {
+  async function announce(id: string, loss: keyof typeof LOSSES): Promise<void> {
     const stream = await deps.subscriptions.get(id);
     if (stream === undefined || !isStream(stream) || stream.state !== "active") return;
-    const event = { type: "stream-updated", status: "enabled", reason: LOST } as const;
+    const event = { type: "stream-updated", status: "enabled", reason: LOSSES[loss] } as const;
     if (!(await sendStreamEvent(deps, stream, event))) announced.delete(id);
   }
 
-  return (id) => {
+  return (id: string, loss: keyof typeof LOSSES): void => {
     const now = clock();
     for (const [one, at] of announced) if (now - at >= ANNOUNCED_MS) announced.delete(one);
     if (announced.has(id)) return;
     announced.set(id, now);
-    announce(id).catch((error: unknown) => {
+    announce(id, loss).catch((error: unknown) => {
       announced.delete(id);
       deps.events.onFailure(error);
     });
   };
 }
-
-const LOST = "events were lost: they had waited for longer than they are kept";
 
 /**
  * Pushes an event without waiting for the receiver, or keeps it for polls. A paused stream transmits only the events about its pause (SSF

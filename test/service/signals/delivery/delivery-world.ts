@@ -15,6 +15,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
   const receipts: Receipt[] = [];
   const paused: [string, PauseReason][] = [];
   const losses: [string, number][] = [];
+  const givenUp: [string, number][] = [];
   const failures: unknown[] = [];
   let held: (() => void)[] = [];
   let instances = 0;
@@ -23,6 +24,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
     receipts,
     paused,
     losses,
+    givenUp,
     /** What instances have reported as failures of the store. */
     failures,
     /** Returns how the receiver of a signal behaves. Tests may replace this function. */
@@ -77,6 +79,7 @@ export function createWorld({ behaviour = "accept" as Behaviour, fraction = 0.5 
         onAttempt() {},
         onPause: (id, because) => paused.push([id, because]),
         onLoss: (id, signals) => losses.push([id, signals]),
+        onGivenUp: (id, signals) => givenUp.push([id, signals]),
         onFailure: (error) => failures.push(error),
       },
     });

@@ -81,6 +81,7 @@ test("a signal that the receiver refuses again and again, while it accepts other
   }
   await passTime(world, instance, 6_000, 6_000);
   expect(store.subscriptions.get("one")).toMatchObject({ state: "active", delivered: 29, deadLetters: 1 });
+  expect(world.givenUp).toEqual([["one", 1]]);
 });
 
 test("a signal that the receiver refuses holds up its own session only, and a crash repeats what has overtaken it", async () => {
@@ -199,6 +200,22 @@ test("what the log no longer has is counted and reported, and the rest is delive
   expect(world.receipts).toHaveLength(3);
   const counts = { delivered: 3, deadLetters: 7, lastError: "behind_retention" };
   expect(store.subscriptions.get("one")).toMatchObject(counts);
+});
+
+test("signals that wait in memory while the log loses those after them are delivered, and each other one is counted", async () => {
+  const { world, store, instance } = worldWith(400, 0.5);
+  await instance.round();
+  const all = Array.from({ length: 2_000 }, (_, at) => store.append(2 * at).id);
+  await passTime(world, instance, HOUR_MS, 2_000);
+  store.starts[0] = 1_500;
+  world.behaviour = () => "accept";
+  await passTime(world, instance, 3 * HOUR_MS, 2_000);
+  const received = new Set(world.receipts.map(({ id }) => id));
+  const lost = world.losses.reduce((sum, [, count]) => sum + count, 0);
+  expect(received.size).toBeGreaterThan(500);
+  expect([received.size + lost, world.givenUp]).toEqual([all.length, []]);
+  const { delivered = 0, deadLetters } = store.subscriptions.get("one") ?? {};
+  expect([delivered, deadLetters]).toEqual([received.size, lost]);
 });
 
 test("a filter leaves signals out, and the cursor passes them", async () => {

@@ -49,6 +49,7 @@ function openDispatch(respond: Sender["send"] = () => new Promise<never>(() => {
       onAttempt: (...attempt) => void attempts.push(attempt),
       onFailure: (error) => void failures.push(error),
       onLoss() {},
+      onGivenUp() {},
       onPause: (...pause) => void paused.push(pause),
     },
     subscriptions: {

@@ -57,7 +57,7 @@ function start() {
     clock: () => store.now,
     wallClock: () => wallMs(store.now),
     fraction: () => 0,
-    events: { onAttempt() {}, onPause() {}, onLoss() {}, onFailure() {} },
+    events: { onAttempt() {}, onPause() {}, onLoss() {}, onGivenUp() {}, onFailure() {} },
   };
   const stop = startDelivery(deps);
   return {

@@ -50,6 +50,7 @@ async function openPolls(...counts: readonly number[]) {
   };
   const attempts: unknown[] = [];
   const losses: unknown[] = [];
+  const givenUp: unknown[] = [];
   const hints = new Set<() => void>();
   const onSigned = { call() {} };
   const poller = new Poller({
@@ -68,7 +69,11 @@ async function openPolls(...counts: readonly number[]) {
         return () => hints.delete(hint);
       },
     },
-    reports: { onAttempt: (...one) => void attempts.push(one), onLoss: (...one) => void losses.push(one) },
+    reports: {
+      onAttempt: (...one) => void attempts.push(one),
+      onLoss: (...one) => void losses.push(one),
+      onGivenUp: (...one) => void givenUp.push(one),
+    },
   });
   type Request = { maxEvents?: number; returnImmediately?: boolean; verdicts?: Verdicts; by?: Requester };
   const stopping = new AbortController();
@@ -76,7 +81,22 @@ async function openPolls(...counts: readonly number[]) {
     poller.poll(id, { maxEvents, returnImmediately, verdicts }, by, stopping.signal);
   const verificationLimit = { take: () => undefined, giveBack() {} };
   return {
-    ...{ ...world, id, log, logs, positions, passed, recorded, attempts, losses, hints, poll, stopping, onSigned },
+    ...{
+      ...world,
+      id,
+      log,
+      logs,
+      positions,
+      passed,
+      recorded,
+      attempts,
+      losses,
+      givenUp,
+      hints,
+      poll,
+      stopping,
+      onSigned,
+    },
     idOf: (partition: number, at: number) => logs[partition]?.[at]?.signal.id ?? "",
     verify: (state: string) => verifyStream({ ...world.deps, verificationLimit }, id, state, receiver),
     failures: async () => (await world.deps.subscriptions.get(id))?.failures,
@@ -118,13 +138,13 @@ describe("a poll", () => {
   });
 
   test("gives up what the receiver refuses, which counts as a failure", async () => {
-    const { poll, idOf, passed, attempts, deps, id } = await openPolls(2);
+    const { poll, idOf, passed, attempts, givenUp, deps, id } = await openPolls(2);
     const verdicts = new Map([
       [idOf(0, 0), "refused"],
       [idOf(0, 1), "accepted"],
     ] as const);
     await poll({ verdicts });
-    expect(passed).toEqual({ delivered: 1, deadLetters: 1 });
+    expect([passed, givenUp]).toEqual([{ delivered: 1, deadLetters: 1 }, [[id, 1]]]);
     expect(attempts).toEqual([
       ["ssf_poll", "refused", 1_000 - SHIFT_MS],
       ["ssf_poll", undefined, 1_000 - SHIFT_MS],
@@ -201,7 +221,7 @@ describe("a poll", () => {
     if (which === "of another receiver") return expect(poll({ by: operator })).rejects.toMatchObject(notFound);
     const poller = new Poller({
       ...{ ...deps, log: log as SignalLog, store },
-      reports: { onAttempt() {}, onLoss() {} },
+      reports: { onAttempt() {}, onLoss() {}, onGivenUp() {} },
     });
     const request = { maxEvents: 1, returnImmediately: true, verdicts: new Map() };
     const polled = poller.poll(await stream("push"), request, receiver, stopping.signal);

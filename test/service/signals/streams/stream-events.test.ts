@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { decodeJwt } from "jose";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
+import { SignalsAdminService, SubscriptionKind } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { updateStatus } from "../../../../src/service/signals/streams/status.ts";
@@ -25,8 +25,8 @@ const operator = "operator-".repeat(5);
 const { pauseSubscription, resumeSubscription } = SignalsAdminService.method;
 
 /** Returns a stream whose endpoint keeps requests open until they are released. */
-async function heldStream() {
-  const { service, receiver } = await startTransmitter();
+async function heldStream(env: Readonly<Record<string, string>> = {}) {
+  const { service, receiver } = await startTransmitter(env);
   onTestFinished(async () => {
     await service.stop();
   });
@@ -53,7 +53,7 @@ async function heldStream() {
   const verify = async (state: string) => (await receiver.post("verification_endpoint", { stream_id, state })).status;
   const events = () =>
     Promise.all(bodies.map(async (body) => (await receiver.verify(body, "receiver")).events as Record<string, Json>));
-  return { service, receiver, stream_id, release, verify, events };
+  return { service, receiver, stream_id, endpoint_url, bodies, release, verify, events };
 }
 
 test("all that was held while a stream was paused is pushed, however little room there is", async () => {
@@ -111,14 +111,51 @@ describe("signals that the log no longer has", () => {
     expect(service.stderr()).toContain('"event":"signals_lost"');
   });
 
+  test("are reported to the receiver of a stream by push, and those of a webhook to the operator", async () => {
+    const clock = movedClock();
+    const { service, stream_id, endpoint_url, bodies, release } = await heldStream({
+      SIGNALS_RETENTION: "1m",
+      ...clock.env,
+    });
+    release();
+    const admin = openAdmin(service);
+    const { createSubscription } = SignalsAdminService.method;
+    const webhook = { kind: SubscriptionKind.WEBHOOK, endpoint: endpoint_url };
+    const { subscription } = message(await admin.call(createSubscription, webhook, bearer(operator)));
+    const both = [stream_id, subscription?.subscriptionId ?? ""];
+    for (const subscriptionId of both)
+      message(await admin.call(pauseSubscription, { subscriptionId }, bearer(operator)));
+    const logOut = async () => {
+      const session = await logIn({ ...service, adminToken: operator });
+      message(await openPublic(service).call(SessionService.method.logout, {}, bearer(session.accessToken)));
+    };
+    await logOut();
+    clock.pass(120_000);
+    // A jump of the clock looks like an overload at first.
+    await until(logOut);
+    for (const subscriptionId of both)
+      message(await admin.call(resumeSubscription, { subscriptionId }, bearer(operator)));
+    await until(() => {
+      for (const subscription of both) {
+        expect(service.stderr()).toMatch(`"event":"signals_lost","subscription":"${subscription}","count":1`);
+      }
+      // A webhook is no token.
+      const tokens = bodies.filter((body) => !body.startsWith("{"));
+      expect(tokens.map((token) => decodeJwt(token).events)).toContainEqual({
+        [UPDATED]: { status: "enabled", reason: REASON },
+      });
+    });
+    admin.close();
+  });
+
   /** Announces losses with a clock that the test moves. */
   function announcer(world: ReturnType<typeof openSignals>) {
     let now = 0;
     const announce = createLossAnnouncer(world.deps, () => now);
     return {
       pass: (ms: number) => (now += ms),
-      async lose(id: string) {
-        announce(id);
+      async lose(id: string, loss: Parameters<typeof announce>[1] = "lost") {
+        announce(id, loss);
         await quiet();
         return world.claims().map(({ events }) => (events as Record<string, unknown>)[UPDATED]);
       },
@@ -135,6 +172,13 @@ describe("signals that the log no longer has", () => {
     expect(await lose(id)).toEqual([update]);
     pass(1);
     expect(await lose(id)).toEqual([update, update]);
+  });
+
+  test("are announced with another reason if the receiver did not accept them", async () => {
+    const world = openSignals();
+    const { lose } = announcer(world);
+    const reason = "events were lost: they were not accepted";
+    expect(await lose(await world.stream("push"), "given_up")).toEqual([{ status: "enabled", reason }]);
   });
 
   test("are not announced to a stream that is paused, and to no other subscription", async () => {

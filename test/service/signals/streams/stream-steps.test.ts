@@ -74,7 +74,7 @@ test("a poll does not return what another one acknowledges while it reads", asyn
     }
     return outcome;
   };
-  const reports = { onAttempt() {}, onLoss() {} };
+  const reports = { onAttempt() {}, onLoss() {}, onGivenUp() {} };
   const signClaims = () => "token";
   const poller = new Poller({ ...deps, store, log: { ...log, read }, signClaims, reports } as PollerDeps);
   expect(await poll(new Map())).toEqual({ sets: {}, moreAvailable: false });
