@@ -61,10 +61,13 @@ export function nextSession(
     for (const { name, value, attributes } of oneOfEachName(lines)) store.set(name, value, attributes);
   }
 
-  /** Signs the user out, in a server action or a route handler. If the result is `unavailable`, the session continues. */
-  async function signOut(): Promise<User> {
+  /**
+   * Signs the user out, in a server action or a route handler. If the result is `unavailable`, the session continues.
+   * @param sessionId `claims.sid` of the user whom the page shows. Another user who has signed in since stays signed in (`active`)
+   */
+  async function signOut(sessionId?: string): Promise<User> {
     const own = await ownHeaders();
-    const result = await sessions().signOut({ method: "POST", url: "/", headers: own });
+    const result = await sessions().signOut({ method: "POST", url: "/", headers: own }, undefined, sessionId);
     await setCookies(result.setCookies);
     return result.user;
   }

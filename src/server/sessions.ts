@@ -57,8 +57,12 @@ export interface ServerSessions {
    * are other headers, a user whose access token is absent is `unavailable` with the reason `adapter_missing`.
    */
   current(headers: Pick<Headers, "get">): Promise<User>;
-  /** Signs the user out. If the result is `unavailable`, the session continues. */
-  signOut(request: PageRequest, address?: string): Promise<Authentication>;
+  /**
+   * Signs the user out. If the result is `unavailable`, the session continues.
+   * @param sessionId `claims.sid` of the user whom the page shows. If another user has signed in since, that one stays signed in, and the
+   * result is `active`. Default: the session of the browser ends, whoever it is of
+   */
+  signOut(request: PageRequest, address?: string, sessionId?: string): Promise<Authentication>;
   /** Passes an event to the option `report`. */
   readonly report: Report;
 }
@@ -105,7 +109,7 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
     return outcome(request, ENDED, headers, [...setCookiesOf(headers), ...stale]);
   };
 
-  return {
+  const sessions: ServerSessions = {
     async authenticate(request, address) {
       const { headers } = request;
       const user = await presentedUser(headers);
@@ -134,14 +138,16 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
       return presentedBy(headers, refreshCookie) ? { ...UNAVAILABLE, reason: "adapter_missing" } : ENDED;
     },
 
-    async signOut(request, address) {
-      const { state, headers } = await askToSignOut(headersForService(request, address));
+    async signOut(request, address, sessionId) {
+      const { state, headers } = await askToSignOut(headersForService(request, address), sessionId);
+      if (state === "other") return sessions.authenticate(request, address);
       if (state === "absent") return ended(request, { headers });
       return outcome(request, state === "ended" ? ENDED : UNAVAILABLE, headers);
     },
 
     report,
   };
+  return sessions;
 }
 
 /** Throws for what would otherwise be `unavailable` at each request, such as a variable of the environment that is not set. */

@@ -58,7 +58,11 @@ test.each([
 
 test("a server action sets the cookies of a login, each with its attributes, and those of a logout", async () => {
   const cookies: unknown[][] = [];
-  const fetch = async () => Response.json({ data: {} }, { headers: { "set-cookie": "b=; Path=/; Max-Age=0" } });
+  const urls: string[] = [];
+  const fetch = async (url: unknown) => {
+    urls.push(String(url));
+    return Response.json({ data: {} }, { headers: { "set-cookie": "b=; Path=/; Max-Age=0" } });
+  };
   const kit = createServerSessions({ service: "http://service.test", fetch, verifier });
   const { setCookies, signOut } = nextSession(kit, {
     connection: async () => {},
@@ -75,6 +79,8 @@ test("a server action sets the cookies of a login, each with its attributes, and
   ]);
   expect(await signOut()).toEqual({ state: "ended" });
   expect(cookies).toEqual([["b", "", { path: "/", maxAge: 0 }]]);
+  await signOut("a session");
+  expect(urls).toEqual(["", "?session_id=a+session"].map((query) => `http://service.test/v1/auth/logout${query}`));
 });
 
 test("a new cookie is set although the service removes cookies of the same name from other scopes", async () => {

@@ -1,4 +1,5 @@
 /** Pages rendered on a server, by the real service. */
+import { decodeJwt } from "jose";
 import { describe, expect, test } from "vitest";
 import { AccessTokenPolicy } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import type { ActiveUser, ServerSessionsEvent, ServerSessionsOptions } from "../../src/server/index.ts";
@@ -130,6 +131,53 @@ test("a logout ends the next render, and a response that arrives after it brings
     expect(setCookies).toEqual(["access_token=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0"]);
   }
   expect(calls.map(({ path }) => path)).toEqual(["/v1/auth/refresh", "/v1/auth/logout"]);
+});
+
+describe("a sign-out on the page of a session", () => {
+  const sidOf = (jar: Jar) => decodeJwt(jar.cookies.get("access_token") ?? "").sid as string;
+  const signOut = (jar: Jar, sid: string, options = {}) =>
+    server(options).sessions.signOut(jar.request("/logout", {}, "POST"), undefined, sid);
+
+  test("ends that session", async () => {
+    const jar = await signIn(service);
+    const out = await signOut(jar, sidOf(jar));
+    expect(out.user).toEqual({ state: "ended" });
+    jar.take(out.setCookies);
+    expect(jar.header).toBe("");
+  });
+
+  test("of a former user leaves the session and the cookies of the user who has signed in since", async () => {
+    const [former, jar] = [await signIn(service), await signIn(service, "alice")];
+    const before = jar.header;
+    const out = await signOut(jar, sidOf(former));
+    expect(out).toMatchObject({ user: { state: "active", claims: { sub: "alice" } }, setCookies: [] });
+    expect(jar.header).toBe(before);
+    expect(await server(ALWAYS_DUE).sessions.authenticate(jar.request())).toMatchObject({ user: { state: "active" } });
+    // So it is with the access token of the former user beside the refresh token, which the browser may have got from a late response.
+    jar.cookies.set("access_token", former.cookies.get("access_token") ?? "");
+    expect((await signOut(jar, sidOf(former))).user).toEqual({ state: "ended" });
+    jar.cookies.delete("access_token");
+    const renewed = await server().sessions.authenticate(jar.request());
+    expect(renewed.user).toMatchObject({ state: "active", claims: { sub: "alice" } });
+    expect((await server(ALWAYS_DUE).sessions.authenticate(former.request())).user).toEqual({ state: "ended" });
+  });
+
+  test("whose refresh token is gone ends it by the access token, and no other session by theirs", async () => {
+    const [former, jar] = [await signIn(service), await signIn(service)];
+    const [access, sid] = [jar.cookies.get("access_token") ?? "", sidOf(jar)];
+    jar.cookies.delete("refresh_token");
+    await signOut(jar, sidOf(former));
+    expect((await kept.verifier.verify(access)).ok).toBe(true);
+    expect((await signOut(jar, sid)).user).toEqual({ state: "ended" });
+    await until(async () => expect((await kept.verifier.verify(access)).ok).toBe(false));
+  });
+
+  test("that is no id says who is signed in", async () => {
+    const jar = await signIn(service);
+    for (const sid of ["x", "\ud800&a=b", "%00"]) expect((await signOut(jar, sid)).user.state).toBe("active");
+    jar.cookies.set("access_token", "a.b.c");
+    expect((await signOut(jar, "x")).user.state).toBe("active");
+  });
 });
 
 describe("a sign-out for which the service finds no session by the refresh token", () => {

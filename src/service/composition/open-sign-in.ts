@@ -180,14 +180,16 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
       use: (issuer, usedToken, lifeMs) => store.note({ issuer, usedToken }, lifeMs),
     },
 
-    async end(request) {
+    async end(request, shown) {
       const found = presented(request);
       const sent = sentBy(request);
       const old = oldCookiesAfterLogout(config.migrateCookies, config.cookie, sent);
       const cookies = [...cookiesAfterLogout(deps, sent), ...old];
       if (!found.ok && found.reason !== "ambiguous") return { ok: true, subject: undefined, cookies };
       const session = found.ok ? await store.find(found.tokens[0].sid) : found;
-      const ended = found.ok ? await logoutByCookie(deps, found.tokens, requesterOf(request, trust)) : found;
+      const requester = requesterOf(request, trust);
+      const ended = found.ok ? await logoutByCookie(deps, found.tokens, requester, undefined, shown) : found;
+      if (!ended.ok && ended.reason === "unknown_session") return { ok: true, subject: undefined, cookies: [] };
       if (!ended.ok) return { ok: false, cookies: cookiesElsewhere(deps, sent) };
       return { ok: true, subject: session.ok ? session.session.subject : undefined, cookies };
     },

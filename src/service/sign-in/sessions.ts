@@ -29,6 +29,6 @@ export interface SessionsOfBrowsers {
   readonly endLogin: (login: EndedLogin, request: Request | undefined) => Promise<number>;
   /** The logout tokens of providers that were used. */
   readonly tokens: UsedTokens;
-  /** Ends the session of the browser. */
-  end(request: Request): Promise<SignedOut>;
+  /** Ends the session of the browser. @param shown the only session that may end; empty for any. Another one stays, and its cookies do */
+  end(request: Request, shown: string): Promise<SignedOut>;
 }

@@ -208,9 +208,10 @@ async function signedIn(
 
 async function signOut(context: Context, request: Request, query: URLSearchParams): Promise<SignInReply> {
   const target = destination(context, query);
-  if (target === undefined) return context.pages.problem("bad_request");
+  const [shown = "", ...others] = query.getAll("session_id");
+  if (target === undefined || others.length > 0) return context.pages.problem("bad_request");
   if (context.isForeign(request)) return context.pages.problem("foreign", "/");
-  const ended = await context.sessions.end(request);
+  const ended = await context.sessions.end(request, shown);
   const { cookies } = ended;
   if (!ended.ok) return withCookies(context.pages.problem("still_signed_in", request.url), cookies);
   if (ended.subject === undefined) context.noteUnauthenticated(request);

@@ -319,6 +319,25 @@ describe("cookies of several scopes and systems", () => {
     expect(await sessionsOf(service, own)).toEqual([]);
   });
 
+  test("sign-out on the page of a former user ends nothing of the user who has signed in since", async () => {
+    const [former, present] = [await logIn(service, {}), await logIn(service, {})];
+    const cookie = `refresh_token=${present.refreshToken}`;
+    const signOutOf = (sid: string, more = "") =>
+      fetch(`${service.publicUrl}/v1/auth/sign-out?return_to=/healthz&session_id=${sid}${more}`, {
+        headers: { cookie },
+        redirect: "manual",
+      });
+    const stays = await signOutOf(former.sid);
+    expect([stays.status, stays.headers.get("location")]).toEqual([303, `${service.publicUrl}/healthz`]);
+    expect(stays.headers.getSetCookie()).toEqual([]);
+    expect((await signOutOf(present.sid, "&session_id=")).status).toBe(400);
+    expect(await sessionsOf(service, present.subject)).toHaveLength(1);
+    const ended = await signOutOf(present.sid);
+    expect(ended.headers.get("location")).toMatch(`${provider.issuer}/session/end`);
+    expect(await sessionsOf(service, present.subject)).toEqual([]);
+    expect(await sessionsOf(service, former.subject)).toHaveLength(1);
+  });
+
   test("sign-out of a session that is bound to a key ends nothing, and says who can end it", async () => {
     const { subject, refreshToken } = await logIn(service, { dpopJkt: "A".repeat(43) });
     const refused = await signOutAt(service, `refresh_token=${refreshToken}`);

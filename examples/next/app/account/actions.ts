@@ -12,8 +12,11 @@ export async function addNote(form: FormData): Promise<void> {
   revalidatePath("/account");
 }
 
-/** Signs the user out. If the service cannot be reached, the session continues, and the page displays that. */
-export async function leave(): Promise<void> {
-  const { state } = await signOut();
-  redirect(state === "ended" ? "/" : "/account?failed");
+/**
+ * Signs out the user whom the page shows. Another user who has signed in since stays signed in (`active`). If the service cannot be
+ * reached, the session continues, and the page displays that.
+ */
+export async function leave(form: FormData): Promise<void> {
+  const { state } = await signOut(String(form.get("session_id") ?? ""));
+  redirect(state === "ended" ? "/" : state === "active" ? "/account" : "/account?failed");
 }

@@ -43,6 +43,7 @@ export default async function Account() {
         ))}
       </ul>
       <form action={leave}>
+        <input type="hidden" name="session_id" value={user.claims.sid} />
         <button type="submit">Sign out</button>
       </form>
     </main>

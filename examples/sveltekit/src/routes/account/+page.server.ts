@@ -20,7 +20,14 @@ export const load: PageServerLoad = async ({ locals: { user } }) => {
   if (user.state === "unavailable") return { state: user.state };
   const { state, claims, accessToken } = requireCurrentUser(user);
   const devices = await devicesOf(accessToken);
-  return { state, subject: claims.sub, initial: initialOf(user), notes: notesOf(claims.sub), devices };
+  return {
+    state,
+    subject: claims.sub,
+    sessionId: claims.sid,
+    initial: initialOf(user),
+    notes: notesOf(claims.sub),
+    devices,
+  };
 };
 
 export const actions: Actions = {
