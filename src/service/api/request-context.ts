@@ -55,6 +55,10 @@ export class RequestContext implements Requester, ContextValues {
     return this.admin?.name;
   }
 
+  get adminClientId(): string | undefined {
+    return this.admin?.clientId;
+  }
+
   get<T>({ id, defaultValue }: ContextKey<T>): T {
     return this.#values?.has(id) ? (this.#values.get(id) as T) : defaultValue;
   }

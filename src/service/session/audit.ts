@@ -174,6 +174,8 @@ export interface Requester {
   userAgent?(): string | undefined;
   /** The name of the credential with which the request called the admin API. */
   readonly adminName: string | undefined;
+  /** The client whose sessions that credential may receive signals of; absent for those of all clients. */
+  readonly adminClientId?: string | undefined;
   /** Returns the ids under which the logs and traces of the request are found. It is called only when an event is recorded. */
   correlation?(): Correlation;
 }

@@ -1,10 +1,8 @@
 /** Parses ADMIN_TOKENS_FILE: the callers of the admin API and their scopes. The file has hashes, never a token. */
-import { SCOPES, type Scope } from "../session/admin/access.ts";
+import { type Admin, SCOPES, type Scope } from "../session/admin/access.ts";
 import { membersOf } from "./members.ts";
 
-export type AdminEntry = {
-  readonly name: string;
-  readonly scopes: ReadonlySet<Scope>;
+export type AdminEntry = Admin & {
   /** The credential: a token's SHA-256, or a name in a client certificate. */
   readonly credential: { readonly sha256: Buffer } | { readonly certificate: string };
 };
@@ -16,7 +14,8 @@ export class AdminTokensFault extends Error {
 
 /**
  * Reads `{"admins":[{"name":…,"hash":…,"scopes":[…]},{"name":…,"certificate":…,"scopes":[…]}]}`. No member may be missing or unknown.
- * `hash` is the SHA-256 of the token, as hex or base64. A name may have several entries, so that its token can be rotated.
+ * `hash` is the SHA-256 of the token, as hex or base64. A name may have several entries, so that its token can be rotated. A receiver of
+ * signals may have a `client_id`, of whose sessions alone it gets them.
  *
  * @throws AdminTokensFault
  */
@@ -38,11 +37,17 @@ export function parseAdminEntries(text: string): readonly AdminEntry[] {
   );
   const twice = credentials.findIndex((each, index) => credentials.indexOf(each) !== index);
   if (twice !== -1) throw new AdminTokensFault(`admins[${twice}]: its hash or certificate is there twice`);
+  // Credentials of one name share their streams.
+  const other = entries.findIndex(
+    ({ name, clientId }) => entries.find((one) => one.name === name)?.clientId !== clientId,
+  );
+  if (other !== -1)
+    throw new AdminTokensFault(`admins[${other}].client_id: differs from that of an entry of the same name`);
   return entries;
 }
 
 function parseEntry(at: string, value: unknown): AdminEntry {
-  const entry = membersOf(AdminTokensFault, at, value, ["name", "scopes"], ["hash", "certificate"]);
+  const entry = membersOf(AdminTokensFault, at, value, ["name", "scopes"], ["hash", "certificate", "client_id"]);
   const { name, hash, certificate } = entry;
   if (typeof name !== "string" || !/^[A-Za-z0-9._@:-]{1,64}$/.test(name)) {
     throw new AdminTokensFault(`${at}.name: must be 1 to 64 letters, digits or any of . _ @ : -`);
@@ -51,11 +56,24 @@ function parseEntry(at: string, value: unknown): AdminEntry {
     throw new AdminTokensFault(`${at}: must have either hash or certificate`);
   }
   const scopes = parseScopes(`${at}.scopes`, entry.scopes);
-  if (hash !== undefined) return { name, scopes, credential: { sha256: parseHash(`${at}.hash`, hash) } };
+  const clientId = parseClient(`${at}.client_id`, entry.client_id, scopes);
+  if (hash !== undefined) return { name, scopes, clientId, credential: { sha256: parseHash(`${at}.hash`, hash) } };
   if (typeof certificate !== "string" || certificate.length === 0 || certificate.length > 255) {
     throw new AdminTokensFault(`${at}.certificate: must be a name in the certificate, of 1 to 255 characters`);
   }
-  return { name, scopes, credential: { certificate } };
+  return { name, scopes, clientId, credential: { certificate } };
+}
+
+function parseClient(at: string, value: unknown, scopes: ReadonlySet<Scope>): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== "string" || value === "" || Buffer.byteLength(value) > 255) {
+    throw new AdminTokensFault(`${at}: must be a client id, of 1 to 255 bytes`);
+  }
+  // It restricts streams alone: with another scope the caller would see sessions of other clients in another way.
+  if (scopes.size > 1 || !scopes.has("signals:receive")) {
+    throw new AdminTokensFault(`${at}: is for callers whose only scope is signals:receive`);
+  }
+  return value;
 }
 
 function parseScopes(at: string, value: unknown): ReadonlySet<Scope> {

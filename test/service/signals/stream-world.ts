@@ -13,11 +13,15 @@ const entryOf = (name: string, scope: string) => ({
   scopes: [scope],
 });
 
-/** Starts a service. `receiver` may only receive signals, `other` may also manage them, and `reader` may do neither. */
+/**
+ * Starts a service. `receiver` may only receive signals, `limited` only those of the client `orders`, `other` may also manage them, and
+ * `reader` may do neither.
+ */
 export async function startTransmitter(env: Readonly<Record<string, string>> = {}) {
   const file = join(scratch(), "admins.json");
   const admins = [
     ...[entryOf("receiver", "signals:receive"), entryOf("other", "signals:manage"), entryOf("reader", "signals:read")],
+    { ...entryOf("limited", "signals:receive"), client_id: "orders" },
   ];
   const write = (without?: string) =>
     writeFileSync(file, JSON.stringify({ admins: admins.filter(({ name }) => name !== without) }));
@@ -36,5 +40,11 @@ export async function startTransmitter(env: Readonly<Record<string, string>> = {
     write(name);
     await waitFor(service, () => service.stderr().slice(before).includes("admin_tokens_changed") || undefined);
   };
-  return { service, withdraw, receiver: receiverOf("receiver"), other: receiverOf("other") };
+  return {
+    service,
+    withdraw,
+    receiver: receiverOf("receiver"),
+    limited: receiverOf("limited"),
+    other: receiverOf("other"),
+  };
 }

@@ -58,14 +58,32 @@ describe("an entry", () => {
     ["admins[0].scopes", admins({ name: "a", hash, scopes: "watch" })],
     ["each must be one of sessions:create", admins({ name: "a", hash, scopes: ["all"] })],
     [
-      "admins[0]: has members other than name, scopes, hash, certificate",
+      "admins[0]: has members other than name, scopes, hash, certificate, client_id",
       admins({ name: "a", hash, scopes: ["watch"], token: TOKEN }),
     ],
     ["admins[1]: its hash", admins(entry(TOKEN), entry(TOKEN, "other"))],
+    ["admins[0].client_id: must be", admins({ name: "a", hash, scopes: ["signals:receive"], client_id: "" })],
+    ["admins[0].client_id: must be", admins({ name: "a", hash, scopes: ["signals:receive"], client_id: ["c"] })],
+    ["admins[0].client_id: is for", admins({ name: "a", hash, scopes: ["watch"], client_id: "c" })],
+    ["admins[0].client_id: is for", admins({ name: "a", hash, scopes: ["signals:receive", "watch"], client_id: "c" })],
+    [
+      "admins[1].client_id: differs",
+      admins(
+        { name: "a", hash, scopes: ["signals:receive"], client_id: "c" },
+        { name: "a", certificate: "x", scopes: ["signals:receive"] },
+      ),
+    ],
   ])("that is wrong is refused: %s", (fault, text) => {
     expect(() => parseAdminEntries(text)).toThrow(AdminTokensFault);
     expect(() => parseAdminEntries(text)).toThrow(fault);
     expect(() => parseAdminEntries(text)).not.toThrow(TOKEN);
+  });
+
+  test("of a receiver may have a client", async () => {
+    const receiving = { scopes: ["signals:receive"], client_id: "orders" };
+    writeFileSync(path, admins({ name: "a", hash, ...receiving }, { name: "b", certificate: "b", ...receiving }));
+    const access = await loadAdminAccess([], path);
+    expect([access.byToken(TOKEN)?.clientId, access.byCertificate(["b"])?.clientId]).toEqual(["orders", "orders"]);
   });
 
   test("may have a certificate's name of 255 characters", () => {

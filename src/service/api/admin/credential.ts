@@ -6,6 +6,8 @@ import type { RefusalReason } from "../../session/errors.ts";
 export type AdminCaller = {
   /** The name by which the audit log identifies the caller. */
   readonly name: string;
+  /** The client whose sessions the caller may receive signals of; undefined for those of all clients. */
+  readonly clientId: string | undefined;
   /** Whether the credential has this scope now: it may be withdrawn while a stream runs. */
   readonly may: (scope: Scope) => boolean;
 };
@@ -25,7 +27,8 @@ export function identifyClient(access: AdminAccess, { id, secret }: ClientCreden
 function identified(access: AdminAccess, admin: Admin | undefined, token: string): Identified {
   if (admin === undefined) return { ok: false, reason: "forged" };
   const inForce = () => (access.holds(admin) ? admin : access.byToken(token));
-  return { ok: true, caller: { name: admin.name, may: (scope) => inForce()?.scopes.has(scope) ?? false } };
+  const { name, clientId } = admin;
+  return { ok: true, caller: { name, clientId, may: (scope) => inForce()?.scopes.has(scope) ?? false } };
 }
 
 const BASIC = /^basic +([A-Za-z0-9+/]+={0,2})$/i;
@@ -67,7 +70,7 @@ export function identifyAdmin(
   if (!certificate.verified) return { ok: false, reason: "forged" };
   const { names, expiresAt } = certificate;
   if (now() >= expiresAt) return { ok: false, reason: "expired" };
-  const name = access.byCertificate(names)?.name ?? `certificate of ${names[0] ?? "nobody"}`;
+  const { name = `certificate of ${names[0] ?? "nobody"}`, clientId } = access.byCertificate(names) ?? {};
   const may = (scope: Scope) => now() < expiresAt && (access.byCertificate(names)?.scopes.has(scope) ?? false);
-  return { ok: true, caller: { name, may } };
+  return { ok: true, caller: { name, clientId, may } };
 }

@@ -19,7 +19,12 @@ export const SCOPES = [
 export type Scope = (typeof SCOPES)[number];
 
 /** A caller of the admin API. The name is for the audit. */
-export type Admin = { readonly name: string; readonly scopes: ReadonlySet<Scope> };
+export type Admin = {
+  readonly name: string;
+  readonly scopes: ReadonlySet<Scope>;
+  /** The client whose sessions the caller may receive signals of; undefined for those of all clients. */
+  readonly clientId?: string | undefined;
+};
 
 export interface AdminAccess {
   byToken(token: string): Admin | undefined;

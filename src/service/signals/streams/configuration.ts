@@ -93,9 +93,19 @@ export function configurationOf(subscription: StreamSubscription, place: StreamP
 
 type DefinitionDeps = StreamPlace & { readonly targets: TargetRules; readonly seal: (secret: string) => string };
 
-/** Returns the definition of a new stream. @throws ServiceError */
-export function newDefinition(deps: DefinitionDeps, owner: string, wanted: StreamProperties): SubscriptionDefinition {
-  const empty = { kind: "ssf_poll", filter: {}, audience: [owner], stream: { owner } } as const;
+/**
+ * Returns the definition of a new stream.
+ * @param clientId of whose sessions it has signals; undefined for those of all clients
+ * @throws ServiceError
+ */
+export function newDefinition(
+  deps: DefinitionDeps,
+  owner: string,
+  clientId: string | undefined,
+  wanted: StreamProperties,
+): SubscriptionDefinition {
+  const filter = clientId === undefined ? {} : { clientId };
+  const empty = { kind: "ssf_poll", filter, audience: [owner], stream: { owner } } as const;
   return withProperties(withDelivery(deps, empty, wanted.delivery), wanted);
 }
 

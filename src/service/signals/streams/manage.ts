@@ -43,7 +43,8 @@ export async function createStream(
     if (own.length >= MAX_OWN_STREAMS) {
       throw invalidRequest("", `a receiver may have ${MAX_OWN_STREAMS} streams, and there are as many`);
     }
-    if (await deps.subscriptions.create(id, newDefinition(deps, owner, wanted), deps.wallClock())) return;
+    const definition = newDefinition(deps, owner, requester.adminClientId, wanted);
+    if (await deps.subscriptions.create(id, definition, deps.wallClock())) return;
     throw invalidRequest("", `there are ${MAX_SUBSCRIPTIONS} subscriptions, and there may be no more`);
   });
   deps.audit({ event: "subscription_changed", subscription: id, change: "created" }, requester);

@@ -43,7 +43,7 @@ test("a watcher whose scope is withdrawn gets no further batch", async () => {
   };
   const context = openContext();
   let isAllowed = true;
-  requestContextOf(context).admin = { name: "watcher", may: () => isAllowed };
+  requestContextOf(context).admin = { name: "watcher", clientId: undefined, may: () => isAllowed };
   const request = create(WatchRevocationsRequestSchema);
   const batches = watchRevocations({ feed, revokedKeyIds: () => [] }, request, context);
   expect((await batches.next()).value).toMatchObject({ cursor: "a" });

@@ -42,8 +42,10 @@ describe("the types of events that a stream requests", () => {
     ["a type that is not supported", [OF_OTHERS], [], { reasons: [] }],
     ["another one beside it", [OF_OTHERS, SESSION_REVOKED], [SESSION_REVOKED], {}],
   ])("%s", (_, eventsRequested, eventsDelivered, filter) => {
-    const definition = newDefinition(deps, "receiver", { eventsRequested });
+    const definition = newDefinition(deps, "receiver", undefined, { eventsRequested });
     expect(definition.filter).toStrictEqual(filter);
+    const ofClient = newDefinition(deps, "receiver", "orders", { eventsRequested });
+    expect(ofClient.filter).toStrictEqual({ ...filter, clientId: "orders" });
     expect(configurationOf(asStored(definition), place)).toMatchObject({ eventsRequested, eventsDelivered });
   });
 
@@ -102,7 +104,7 @@ describe("what a receiver reads", () => {
   test("is the endpoint of its own delivery by push, and never its header", () => {
     const delivery = { method: PUSH, endpointUrl: ENDPOINT };
     const wanted = { description: "a test", eventsRequested: [], delivery: { ...delivery, authorizationHeader: "x" } };
-    expect(configurationOf(asStored(newDefinition(deps, "receiver", wanted)), place)).toEqual({
+    expect(configurationOf(asStored(newDefinition(deps, "receiver", undefined, wanted)), place)).toEqual({
       ...{ streamId: "id", iss: ISSUER, aud: ["receiver"], description: "a test", delivery },
       eventsSupported: [SESSION_REVOKED, TOKEN_CLAIMS_CHANGE, SESSION_ESTABLISHED],
       ...{ eventsRequested: [], eventsDelivered: [SESSION_REVOKED] },

@@ -18,10 +18,11 @@ const operator = "operator-".repeat(5);
 let service: Service;
 let receiver: StreamReceiver;
 let other: StreamReceiver;
+let limited: StreamReceiver;
 beforeAll(async () => {
   // The rate limit for logins is off, because a test logs the same user in and out repeatedly, until the instance has read a change of the
   // stream.
-  ({ service, receiver, other } = await startTransmitter({ RATE_LIMIT_CREATE: "off" }));
+  ({ service, receiver, other, limited } = await startTransmitter({ RATE_LIMIT_CREATE: "off" }));
 });
 afterAll(() => service.stop());
 
@@ -52,6 +53,41 @@ const status = async (id: string) => {
   const reply = await receiver.call("GET", `${await receiver.endpoint("status_endpoint")}?stream_id=${id}`);
   return reply.status === 200 ? reply.json : reply.status;
 };
+
+test("a receiver with a client gets signals of the sessions of that client alone, by push and by poll, whatever it changes", async () => {
+  const endpoint = await startReceiver(() => 202);
+  const delivery = { method: PUSH, endpoint_url: endpoint.url };
+  const [{ json: byPush }, { json: byPoll }] = [
+    await limited.streams("POST", { body: { delivery } }),
+    await limited.streams("POST", { body: {} }),
+  ];
+  const [pushed, polled] = [byPush, byPoll].map(({ stream_id }) => String(stream_id));
+  for (const stream_id of [pushed, polled]) {
+    const subject = { format: "opaque", id: "somebody" };
+    await limited.post("remove_subject_endpoint", { stream_id, subject });
+    await limited.post("add_subject_endpoint", { stream_id, subject });
+    const body = { stream_id, description: "changed", ...(stream_id === pushed && { delivery }) };
+    expect((await limited.streams("PUT", { body })).status).toBe(200);
+  }
+  const all = await pushedStream();
+  const end = async (clientId: string) => {
+    const session = await logIn({ ...service, adminToken: operator }, { clientId });
+    message(await openPublic(service).call(SessionService.method.logout, {}, bearer(session.accessToken)));
+    return session.sid;
+  };
+  const [first, last] = [await end("orders"), await end("billing"), await end("orders")].filter((_, at) => at !== 1);
+  const sessionsIn = (tokens: readonly Json[]) =>
+    tokens.map(({ sub_id }) => (sub_id as { session: { id: string } }).session?.id).sort();
+  await until(async () => expect(sessionsIn(await all.tokens())).toHaveLength(3));
+  const received = () => Promise.all(endpoint.received.map(({ body }) => limited.verify(body, "limited")));
+  await until(async () => expect(sessionsIn((await received()) as Json[])).toEqual([first, last].sort()));
+  const { endpoint_url } = byPoll.delivery as { readonly endpoint_url: string };
+  const { json } = await limited.call("POST", endpoint_url, { returnImmediately: true });
+  const sets = Object.values(json.sets as Record<string, string>);
+  const verified = await Promise.all(sets.map((set) => limited.verify(set, "limited")));
+  expect(sessionsIn(verified as Json[])).toEqual([first, last].sort());
+  await endpoint.close();
+});
 
 describe("verification", () => {
   test("the event names the stream, has the state, and comes with the header of the receiver", async () => {
