@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import { ServerResponse } from "node:http";
 import { constants, type Http2ServerResponse } from "node:http2";
 import { clientDisconnected } from "../call/errors.ts";
 
@@ -22,6 +22,8 @@ export function write(response: NodeResponse, piece: string | Uint8Array): Promi
     if (isClosed(response) || response.writableEnded) return reject(clientDisconnected());
     // TypeScript cannot unify the overloads of the two types.
     const flowing = "stream" in response ? response.write(piece) : response.write(piece);
+    // Middleware that compresses keeps what is written until it has much. Express's `compression` adds this method for streams.
+    if ("flush" in response && typeof response.flush === "function") response.flush();
     if (flowing) return resolve();
     const settle = (act: () => void) => () => {
       response.off("drain", onDrain);
@@ -45,15 +47,31 @@ export function endStream(response: NodeResponse, withinRequest: boolean): void 
 }
 
 export function writeHead(response: NodeResponse, status: number, own: string[]): void {
-  // A `Vary` header that middleware has set is kept.
-  const outer = response.getHeader("vary");
-  const lines = outer === undefined ? own : [...own, "vary", String(outer)];
-  if (!("stream" in response)) {
+  const lines = withOuter(response, own);
+  if (!("stream" in response) && response.writeHead === writeHeadOfNode) {
     response.writeHead(status, lines);
     return;
   }
-  for (const [name, value] of grouped(lines)) if (!CONNECTION_HEADERS.has(name)) response.setHeader(name, value);
-  response.writeHead(status);
+  // Middleware that replaces `writeHead`, such as on-headers before 1.1, may take a list of lines for a list of pairs.
+  for (const [name, value] of grouped(lines)) {
+    if (!("stream" in response) || !CONNECTION_HEADERS.has(name)) response.setHeader(name, value);
+  }
+  // TypeScript cannot unify the overloads of the two types.
+  if ("stream" in response) response.writeHead(status);
+  else response.writeHead(status);
+}
+
+const { writeHead: writeHeadOfNode } = ServerResponse.prototype;
+
+/** Adds the headers of middleware that the response does not replace. Its cookies come first, because the last one of a name counts. */
+function withOuter(response: NodeResponse, own: string[]): string[] {
+  const cookies = response.getHeader("set-cookie");
+  const vary = response.getHeader("vary");
+  if (cookies === undefined && vary === undefined) return own;
+  const lines = [cookies ?? []].flat().flatMap((cookie) => ["set-cookie", String(cookie)]);
+  lines.push(...own);
+  if (vary !== undefined) lines.push("vary", String(vary));
+  return lines;
 }
 
 /** Sends a whole response with status 200 and trailers. */
