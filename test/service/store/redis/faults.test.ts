@@ -1,5 +1,7 @@
 /** When Redis fails, callers soon get `StoreUnavailable`. They are served again as soon as Redis is back. */
+import { once } from "node:events";
 import { mkdirSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -251,4 +253,38 @@ test("a refresh is one command", async () => {
   const inScripts = new Set(["evalsha", "info", "eval", "time", "get", "mget", "set"]);
   const others = [...after].filter(([name, calls]) => !inScripts.has(`${name}`) && calls !== before.get(name));
   expect(others).toEqual([]);
+});
+
+test("a name that leads to another server takes the hints along with the commands", async () => {
+  const [before, after] = [await server(), await server()];
+  await after.admin.replicaof("127.0.0.1", `${before.port}`);
+  await until(async () => expect(await before.admin.info("replication")).toContain("state=online"));
+  let port = before.port;
+  const name = createServer((client) => {
+    const upstream = connect(port, "127.0.0.1");
+    client.on("error", () => {}).on("close", () => upstream.destroy());
+    upstream.on("error", () => {}).on("close", () => client.destroy());
+    client.pipe(upstream).pipe(client);
+  }).listen(0, "127.0.0.1");
+  await once(name, "listening");
+  onTestFinished(() => void name.close());
+  const store = await open(`redis://127.0.0.1:${(name.address() as AddressInfo).port}`);
+  const hinted: string[] = [];
+  const stop = store.onRevocation((hint) => void hinted.push(...hint.map(({ sid }) => sid)));
+  onTestFinished(stop);
+  const untilHinted = async () => {
+    const ended: string[] = [];
+    await until(async () => {
+      const { sid } = await login(store);
+      ended.push(sid);
+      await store.end(sid, "logout");
+      expect(hinted.filter((each) => ended.includes(each))).not.toEqual([]);
+    });
+  };
+  await untilHinted();
+
+  await after.admin.replicaof("NO", "ONE");
+  port = after.port;
+  await before.admin.replicaof("127.0.0.1", "1"); // Demoted. It accepts connections, and hears of nothing.
+  await untilHinted();
 });

@@ -50,7 +50,7 @@ function backoff(attempt: number): number {
 /** Reconnects a client after its connection was closed, unless this process closed it. */
 function revive(this: Client): void {
   setTimeout(() => {
-    if (this.status === "end" && this.listeners("end").includes(revive)) this.connect().catch(() => {});
+    if (this.status === "end" && !isAbandoned(this)) this.connect().catch(() => {});
   }, backoff(3)).unref();
 }
 
@@ -58,6 +58,8 @@ export function disconnect(client: Client): void {
   client.off("end", revive);
   client.disconnect();
 }
+
+const isAbandoned = (client: Client) => !client.listeners("end").includes(revive);
 
 /** Prepares the client of one server for the case that the server falls silent, or is demoted to a replica. */
 function guard(client: Redis, commandTimeoutMs: number): void {
@@ -117,6 +119,12 @@ export function createRedisConnections(
     connectSubscriber(client) {
       const own = client.duplicate();
       access.grant(own);
+      // A server that was replaced or demoted keeps the subscription open. So it moves together with the client.
+      const move = () => {
+        if (isAbandoned(own)) client.off("close", move);
+        else own.disconnect(true);
+      };
+      client.on("close", move);
       return own.on("end", revive);
     },
     close: access.close,
