@@ -62,6 +62,8 @@ type Apis = {
   readonly adminHandler: Handler;
   /** The key for signing in on the reference page, if that is offered. */
   readonly docsKey: string | undefined;
+  /** Returns whether `/readyz` responds 200. */
+  isReady(): Promise<boolean>;
   /** Makes `/readyz` respond 503 from now on. */
   drain(): void;
   /** Ends streams and overload control. */
@@ -129,6 +131,7 @@ export function createApis(deps: Deps): Apis {
       ring,
       revokedKeyIds: () => ring.current.revokedKids,
     }),
+    isReady: async () => !draining.signal.aborted && (await resolves(apiDeps.ready())),
     drain: () => draining.abort(),
     close() {
       stopping.abort();
@@ -167,6 +170,12 @@ function apiDepsOf(deps: Deps, draining: AbortSignal, stopping: AbortSignal): Ap
     onUnavailable: outageLog(log),
   };
 }
+
+const resolves = (check: Promise<void>) =>
+  check.then(
+    () => true,
+    () => false,
+  );
 
 const publishedKeys = ({ ring, eventKeys }: FollowedFiles) => [
   ...ring.current.jwks.keys,

@@ -78,7 +78,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
     consoleSignIns: (callSupervisor as SignInRecords | undefined) ?? createSignInRecords(Date.now),
     signals: signals?.management,
   });
-  exposeState(metrics, { listeners, feed, ring: files.ring, opened });
+  exposeState(metrics, { listeners, feed, ring: files.ring, opened, isReady: apis.isReady });
   listeners.public.serve(apis.publicHandler);
   listeners.admin.serve(apis.adminHandler);
   const stop = createStop(config, {

@@ -12,6 +12,7 @@ export type StateSources = {
   readonly feed: { state(): FeedState };
   readonly ring: { readonly current: { readonly states: readonly KeyState[] } };
   readonly opened: { readonly kind: string; readonly store: { count(): Promise<number> } };
+  readonly isReady: () => Promise<boolean>;
   /** Returns the time in ms since the epoch. */
   readonly clock?: () => number;
 };
@@ -20,7 +21,7 @@ export type StateSources = {
 const COUNT_LIFE_MS = 60_000;
 
 export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSources): void {
-  const { listeners, feed, ring, opened, clock = Date.now } = sources;
+  const { listeners, feed, ring, opened, isReady, clock = Date.now } = sources;
   const names = ["public", "admin"] as const;
   const sessions = kept(() => opened.store.count(), COUNT_LIFE_MS, clock);
   gauge("session_active_sessions", "Live sessions in the store, about", async () => only(await sessions()), "max");
@@ -47,6 +48,8 @@ export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSou
     () => ages(ring.current.states, clock()),
     "max",
   );
+  const unready = kept(async () => Number(!(await isReady())), 0, clock);
+  gauge("session_unready", "1 while /readyz responds 503", async () => only(await unready()), "max");
   gauge("session_store_info", "The kind of the store", () => [{ labels: { kind: opened.kind }, value: 1 }], "max");
 }
 

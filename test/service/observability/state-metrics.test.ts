@@ -1,11 +1,14 @@
 /** The metrics about the state of an instance and its store. */
+import { renameSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { createMetrics } from "../../../src/service/observability/metrics.ts";
 import { exposeState, type StateSources } from "../../../src/service/observability/state-metrics.ts";
 import { aService, STORES } from "../../support/every-protocol.ts";
 import { request } from "../../support/raw-http.ts";
+import { startService } from "../../support/service.ts";
 import { admin, bearer, cookie, logIn, openAdmin, openPublic } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
 
@@ -28,6 +31,7 @@ function aState(given: Partial<StateSources> = {}) {
     feed: { state: () => ({ watchers: 0, ageMs: undefined, entries: 0 }) },
     ring: { current: { states: [] } },
     opened: openedWith(async () => ++counts),
+    isReady: async () => true,
     clock: () => now,
     ...given,
   });
@@ -64,6 +68,19 @@ test("a store that has stalled does not hold up the other metrics, and its count
   expect(await state.read("session_active_sessions")).toBe(3);
 });
 
+test("an instance that is not ready says so, also while its store does not respond", async () => {
+  let check = Promise.resolve(true);
+  const state = aState({ isReady: () => check });
+  expect(await state.read("session_unready")).toBe(0);
+  check = Promise.resolve(false);
+  expect(await state.read("session_unready")).toBe(1);
+  const stalled = Promise.withResolvers<boolean>();
+  check = stalled.promise;
+  expect(await state.read("session_unready")).toBe(1);
+  stalled.resolve(true);
+  await until(async () => expect(await state.read("session_unready")).toBe(0));
+});
+
 test("keys show their age by kind and state", async () => {
   const key = (kind: string, state: string, since: number) => ({ kind, state, since });
   const states = [
@@ -80,6 +97,18 @@ test("keys show their age by kind and state", async () => {
 
 test("a feed that has never been read has no age", async () => {
   expect(await aState().read("session_feed_age_seconds")).toBeUndefined();
+});
+
+test("without the file of its key ring an instance is not ready", async () => {
+  const service = await startService();
+  const read = async () => valueIn((await request(service.adminUrl, { path: "/metrics" })).body, "session_unready");
+  expect(await read()).toBe(0);
+  const file = join(service.dataDir, "keys.json");
+  renameSync(file, `${file}.away`);
+  await until(async () => expect(await read()).toBe(1));
+  renameSync(`${file}.away`, file);
+  await until(async () => expect(await read()).toBe(0));
+  await service.stop();
 });
 
 describe.each(STORES)("over the %s store", (store) => {
