@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { generateMacKey, generateRing, generateSigningKey } from "../../src/service/tokens/generate-key.ts";
 import type { Ring, RingKey } from "../../src/service/tokens/ring.ts";
-import { revoke, rotate } from "../../src/service/tokens/ring-steps.ts";
+import { revokeKey, rotateKeys } from "../../src/service/tokens/ring-steps.ts";
 import { untilTrue } from "../support/until.ts";
 import { follow } from "../support/verifier/follow.ts";
 import { startIssuer } from "../support/verifier/issuer.ts";
@@ -14,7 +14,7 @@ describe("keys", () => {
   const times = { jwksMaxAgeMs: 0, accessTokenTtlMs: 300_000, sessionIdleTtlMs: 86_400_000, pickUpMs: 0 };
   const generate = (kind: "signing" | "mac") =>
     kind === "mac" ? generateMacKey(Date.now()) : generateSigningKey("ES256", Date.now());
-  const rotated = (ring: Ring): Ring => rotate(ring, ["signing"], generate, Date.now(), times, true);
+  const rotated = (ring: Ring): Ring => rotateKeys(ring, ["signing"], generate, Date.now(), times, true);
   const signingKid = (ring: Ring) => ring.signing.find((key) => key.state === "signing")?.kid ?? "";
 
   test("that rotate need no read: each was published before it signed", async () => {
@@ -105,7 +105,7 @@ describe("keys", () => {
     issuer.state.jwksBody = jwks;
     const kid = signingKid(issuer.state.ring);
     expect(verifier.state().kids).toContain(kid);
-    issuer.setRing(revoke(issuer.state.ring, kid, generate, Date.now()));
+    issuer.setRing(revokeKey(issuer.state.ring, kid, generate, Date.now()));
     await untilTrue(async () => (await verdictOf(token)) === "revoked_key");
     expect(verifier.state().kids).not.toContain(kid);
     expect(verifier.state().kids).not.toEqual([]);

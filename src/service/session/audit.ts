@@ -4,7 +4,7 @@
  */
 import type { Scope } from "./admin/access.ts";
 import type { LimitScope } from "./admin/limit.ts";
-import type { ProofRefusal } from "./devices/binding.ts";
+import type { UnprovenReason } from "./devices/binding.ts";
 import type { DeviceBinding } from "./devices/key.ts";
 import type { DeviceChallengeCheck, DeviceProofRefusal, KeyProofRefusal } from "./devices/ports.ts";
 import type { RateLimitName, RefusalReason } from "./errors.ts";
@@ -112,7 +112,7 @@ export type AuditEvent =
   | (OfSession & {
       readonly event: "bound_key_missing";
       readonly operation: "refresh" | "logout";
-      readonly reason: ProofRefusal;
+      readonly reason: UnprovenReason;
     })
   | (OfSession & { readonly event: "device_unbound" })
   | {

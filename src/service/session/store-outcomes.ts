@@ -1,6 +1,6 @@
 /** The outcomes of the store's methods (ports.ts). */
 import type { SessionLimit } from "./admin/limit.ts";
-import type { ProofRefusal, ServingVerdict } from "./devices/binding.ts";
+import type { ServingVerdict, UnprovenReason } from "./devices/binding.ts";
 import type { Audience, Revocation, Session, SessionId, StaleMark } from "./model.ts";
 import type { PresentedToken, RotationState } from "./rotation/rotation.ts";
 import type { StoreMs } from "./time.ts";
@@ -92,7 +92,7 @@ export type RotateOutcome =
   /** Refused, and nothing was changed: a fresh device cookie of the session's key is missing, or the session lacks a required key. */
   | { readonly ok: false; readonly reason: "device_proof_missing" | "device_required"; readonly session: Session }
   /** Refused, and nothing was changed: the session is bound to a key, and the request proves no key or another key. */
-  | { readonly ok: false; readonly reason: ProofRefusal; readonly session: Session }
+  | { readonly ok: false; readonly reason: UnprovenReason; readonly session: Session }
   /**
    * - `revoked`: the session has been ended, and the store still keeps a marker of that.
    * - `idle`, `expired`: the session is past its idle expiry or its absolute expiry.
@@ -116,7 +116,7 @@ export type EndOutcome =
   | { readonly ok: false; readonly reason: "already_ended" }
   | {
       readonly ok: false;
-      readonly reason: ProofRefusal;
+      readonly reason: UnprovenReason;
       readonly subject: string;
       readonly actor?: string | undefined;
     };

@@ -4,7 +4,7 @@ import { readBody } from "../../platform/listener/json.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import { type LogoutToken, MAX_AGE_SECONDS } from "./logout-token.ts";
 import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
-import { addressOf, CLOCK_SKEW_SECONDS, type TokenFailure } from "./signed-token.ts";
+import { CLOCK_SKEW_SECONDS, partiesOf, type TokenFailure } from "./signed-token.ts";
 
 export const BACKCHANNEL_LOGOUT = "/v1/auth/backchannel-logout";
 
@@ -45,7 +45,7 @@ export function createBackchannelLogout(deps: Deps) {
   async function receive(request: Request): Promise<Received> {
     const text = new URLSearchParams((await readBody(request, MAX_BYTES)) ?? "").getAll("logout_token");
     const [token = ""] = text;
-    const address = text.length === 1 ? addressOf(token) : undefined;
+    const address = text.length === 1 ? partiesOf(token) : undefined;
     if (address === undefined) return refuse(deps, undefined, "no_token");
     const isMeant = ({ issuer, clientId }: ProviderSettings) =>
       issuer === address.issuer && address.audience.includes(clientId);

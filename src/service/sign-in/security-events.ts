@@ -9,7 +9,7 @@ import type { EndedLogin } from "./backchannel-logout.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { keepForAnHour } from "./keep-for-an-hour.ts";
 import { createReceiver, type Received, type ReceiverDeps, UNAVAILABLE } from "./receiver.ts";
-import { addressOf, CLOCK_SKEW_SECONDS, createTokenVerifier, MAX_TOKEN_LENGTH } from "./signed-token.ts";
+import { CLOCK_SKEW_SECONDS, createTokenVerifier, MAX_TOKEN_LENGTH, partiesOf } from "./signed-token.ts";
 import { isShort } from "./user.ts";
 
 export const SECURITY_EVENTS = "/v1/auth/security-events";
@@ -55,7 +55,7 @@ export function createAcceptEvent(deps: Deps): AcceptEvent {
   const verifierOf = createVerifiers();
 
   return async (text, request) => {
-    const address = addressOf(text);
+    const address = partiesOf(text);
     if (address === undefined) return refuse(deps, undefined, "invalid_request", "no_token");
     const named = deps.providers().filter(({ securityEvents }) => securityEvents?.issuer === address.issuer);
     if (named.length === 0) return refuse(deps, undefined, "invalid_issuer", "no_transmitter");

@@ -29,7 +29,7 @@ export const MAX_TOKEN_LENGTH = 16_384;
 export const invalid = (code: string): TokenFailure => ({ ok: false, reason: "invalid", code });
 
 /** Returns who a token claims to be from, and for; undefined if it cannot be read. Nothing of it is verified. */
-export function addressOf(
+export function partiesOf(
   token: string,
 ): { readonly issuer: string; readonly audience: readonly string[] } | undefined {
   const claims = read(token);

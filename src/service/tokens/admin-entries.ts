@@ -1,6 +1,6 @@
 /** Parses ADMIN_TOKENS_FILE: the callers of the admin API and their scopes. The file has hashes, never a token. */
 import { type Admin, SCOPES, type Scope } from "../session/admin/access.ts";
-import { membersOf } from "./members.ts";
+import { requireMembers } from "./members.ts";
 
 export type AdminEntry = Admin & {
   /** The credential: a token's SHA-256, or a name in a client certificate. */
@@ -29,7 +29,7 @@ export function parseAdminEntries(text: string): readonly AdminEntry[] {
       "not JSON (an entry is printed by `admin-token create`; a bare token belongs in ADMIN_TOKENS)",
     );
   }
-  const { admins } = membersOf(AdminTokensFault, "the file", value, ["admins"]);
+  const { admins } = requireMembers(AdminTokensFault, "the file", value, ["admins"]);
   if (!Array.isArray(admins)) throw new AdminTokensFault("admins: not a list");
   const entries = admins.map((each, index) => parseEntry(`admins[${index}]`, each));
   const credentials = entries.map(({ credential }) =>
@@ -47,7 +47,7 @@ export function parseAdminEntries(text: string): readonly AdminEntry[] {
 }
 
 function parseEntry(at: string, value: unknown): AdminEntry {
-  const entry = membersOf(AdminTokensFault, at, value, ["name", "scopes"], ["hash", "certificate", "client_id"]);
+  const entry = requireMembers(AdminTokensFault, at, value, ["name", "scopes"], ["hash", "certificate", "client_id"]);
   const { name, hash, certificate } = entry;
   if (typeof name !== "string" || !/^[A-Za-z0-9._@:-]{1,64}$/.test(name)) {
     throw new AdminTokensFault(`${at}.name: must be 1 to 64 letters, digits or any of . _ @ : -`);

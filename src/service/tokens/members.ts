@@ -5,7 +5,7 @@
  * @param at the place in the file
  * @throws Fault if it is no object, a required member is missing, or a member is unknown
  */
-export function membersOf(
+export function requireMembers(
   Fault: new (message: string) => Error,
   at: string,
   value: unknown,

@@ -45,7 +45,7 @@ export function nextStep(kind: KeyKind, key: RingKey, times: RingTimes): NextSte
  * Rotates the keys: the published successor becomes the signing key, the previous signing key is retired, a new successor is published,
  * and keys that are not needed any more are removed. @throws StepRefused while the successor is too young, unless `force` is set
  */
-export function rotate(
+export function rotateKeys(
   ring: Ring,
   kinds: readonly KeyKind[],
   generate: GenerateKey,
@@ -84,7 +84,7 @@ export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
 }
 
 /** Removes one key. @throws StepRefused if the key signs, and while a token may need the key unless `force` is set */
-export function remove(
+export function removeKey(
   ring: Ring,
   kid: string,
   generate: GenerateKey,
@@ -103,7 +103,7 @@ export function remove(
 }
 
 /** Revokes a key in an emergency: its secret is deleted, its name stays. If it signed, its successor signs now, however young it is. */
-export function revoke(ring: Ring, kid: string, generate: GenerateKey, now: number): Ring {
+export function revokeKey(ring: Ring, kid: string, generate: GenerateKey, now: number): Ring {
   const { kind, key } = findKey(ring, kid);
   if (key.state === "revoked") return ring;
   const revoked: RingKey = { kid, alg: key.alg, state: "revoked", since: now };

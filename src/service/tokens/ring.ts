@@ -7,7 +7,7 @@ import {
   readPublicMembers,
 } from "../../platform/jws/public-key.ts";
 import { isSigningAlg, SIGNING_ALGS, type SigningAlg } from "./jws.ts";
-import { membersOf } from "./members.ts";
+import { requireMembers } from "./members.ts";
 
 /**
  * The state of a key. `published`: verifiers may load it, so that they know the key before its first token. `signing`: it signs; each
@@ -73,7 +73,7 @@ export function parseRing(text: string): Ring {
   } catch {
     throw new KeyRingFault("not JSON"); // The parser's own message is left out, because it quotes the text.
   }
-  const root = membersOf(KeyRingFault, "the ring", value, ["version", "signing", "mac"]);
+  const root = requireMembers(KeyRingFault, "the ring", value, ["version", "signing", "mac"]);
   if (root.version !== 1) throw new KeyRingFault("version: this service reads version 1");
   const ring = { signing: parseKeys("signing", root.signing), mac: parseKeys("mac", root.mac) };
   const kids = [...ring.signing, ...ring.mac].map((key) => key.kid);
@@ -91,7 +91,7 @@ function parseKeys(kind: KeyKind, value: unknown): RingKey[] {
 }
 
 function parseKey(kind: KeyKind, at: string, value: unknown): RingKey {
-  const key = membersOf(KeyRingFault, at, value, ["kid", "alg", "state", "since"], ["jwk"]);
+  const key = requireMembers(KeyRingFault, at, value, ["kid", "alg", "state", "since"], ["jwk"]);
   const { kid, alg, jwk } = key;
   const state = KEY_STATES.find((each) => each === key.state);
   const since = typeof key.since === "string" ? Date.parse(key.since) : Number.NaN;
@@ -110,7 +110,7 @@ function parseKey(kind: KeyKind, at: string, value: unknown): RingKey {
 
 function parseJwk(at: string, alg: RingKey["alg"], value: unknown): Jwk {
   const { fixed, bytes, numbers } = JWK_FORM[alg];
-  const jwk = membersOf(KeyRingFault, at, value, [...Object.keys(fixed), ...bytes, ...numbers]);
+  const jwk = requireMembers(KeyRingFault, at, value, [...Object.keys(fixed), ...bytes, ...numbers]);
   for (const [name, must] of Object.entries(fixed)) {
     if (jwk[name] !== must) throw new KeyRingFault(`${at}.${name}: must be ${must}`);
   }

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, test } from "vitest";
 import { verifyProof } from "../../../src/platform/dpop/verify-proof.ts";
 import { createLogoutVerifier } from "../../../src/service/sign-in/logout-token.ts";
-import { addressOf, createTokenVerifier } from "../../../src/service/sign-in/signed-token.ts";
+import { createTokenVerifier, partiesOf } from "../../../src/service/sign-in/signed-token.ts";
 import { createAccessTokens } from "../../../src/service/tokens/access-token.ts";
 import { verifyDeviceProof } from "../../../src/service/tokens/device-proof.ts";
 import { readyKeys } from "../../../src/service/tokens/keys.ts";
@@ -87,7 +87,7 @@ const READERS: Readonly<Record<string, Reader>> = {
   },
   "the search for who has sent an event": {
     ...{ ...event, claims: eventClaims },
-    read: (text) => (addressOf(text)?.issuer === ISSUER ? { ok: true } : { ok: false, reason: "malformed" }),
+    read: (text) => (partiesOf(text)?.issuer === ISSUER ? { ok: true } : { ok: false, reason: "malformed" }),
   },
 };
 

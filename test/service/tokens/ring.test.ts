@@ -8,9 +8,9 @@ import { KeyRingFault, parseRing, type Ring, type RingKey, writeRing } from "../
 import {
   type GenerateKey,
   nextStep,
-  remove,
-  revoke,
-  rotate,
+  removeKey,
+  revokeKey,
+  rotateKeys,
   withoutSpent,
 } from "../../../src/service/tokens/ring-steps.ts";
 import { NOW } from "../../support/tokens.ts";
@@ -40,7 +40,7 @@ describe("a new ring", () => {
 
   test("survives writing and reading", () => {
     const ring = generateRing("ES256", NOW);
-    const revoked = revoke(ring, kidOf(ring.signing, "signing"), generateAt(NOW), NOW);
+    const revoked = revokeKey(ring, kidOf(ring.signing, "signing"), generateAt(NOW), NOW);
     expect(parseRing(writeRing(ring))).toEqual(ring);
     expect(parseRing(writeRing(revoked))).toEqual(revoked);
   });
@@ -170,21 +170,21 @@ describe("rotation of keys", () => {
 
   test("waits until every verifier knows the successor", () => {
     const due = NOW + times.pickUpMs + times.jwksMaxAgeMs;
-    const step = (now: number, force = false) => rotate(ring, ["signing"], generateAt(now), now, times, force);
+    const step = (now: number, force = false) => rotateKeys(ring, ["signing"], generateAt(now), now, times, force);
     expect(() => step(due - 1)).toThrow(/may sign from 2026-01-02T03:10:05.678Z/);
     expect(kidOf(step(due).signing, "signing")).toBe(kidOf(ring.signing, "published"));
     expect(kidOf(step(due - 1, true).signing, "signing")).toBe(kidOf(ring.signing, "published"));
     // MAC keys need no time for third parties to fetch them, because only the instances use them.
-    expect(() => rotate(ring, ["mac"], generateAt(NOW), NOW + times.pickUpMs - 1, times, false)).toThrow(/mac key/);
+    expect(() => rotateKeys(ring, ["mac"], generateAt(NOW), NOW + times.pickUpMs - 1, times, false)).toThrow(/mac key/);
     const now = NOW + times.pickUpMs;
-    expect(kidOf(rotate(ring, ["mac"], generateAt(now), now, times, false).mac, "signing")).toBe(
+    expect(kidOf(rotateKeys(ring, ["mac"], generateAt(now), now, times, false).mac, "signing")).toBe(
       kidOf(ring.mac, "published"),
     );
   });
 
   test("changes neither kind when one is too young", () => {
     const now = NOW + times.pickUpMs; // The age of the MAC key allows its rotation, but that of the signing key does not.
-    expect(() => rotate(ring, ["mac", "signing"], generateAt(now), now, times, false)).toThrow(/signing key/);
+    expect(() => rotateKeys(ring, ["mac", "signing"], generateAt(now), now, times, false)).toThrow(/signing key/);
   });
 
   test("keeps one signing key, a successor, and every key whose tokens may live", () => {
@@ -194,7 +194,7 @@ describe("rotation of keys", () => {
     for (let round = 0; round < 40; round += 1) {
       now += 7 * MINUTE;
       const signing = kidOf(at.signing, "signing");
-      at = rotate(at, both, generateAt(now), now, times, false);
+      at = rotateKeys(at, both, generateAt(now), now, times, false);
       born.set(signing, now); // The key has signed until now, so its last token was issued now.
       for (const kind of both) {
         expect(inState(at[kind], "signing")).toHaveLength(1);
@@ -211,7 +211,7 @@ describe("rotation of keys", () => {
 
   test("starts to publish where no successor is, and promotes no key that is unknown", () => {
     const alone = { ...ring, signing: inState(ring.signing, "signing") };
-    const next = rotate(alone, ["signing"], generateAt(NOW), NOW, times, false);
+    const next = rotateKeys(alone, ["signing"], generateAt(NOW), NOW, times, false);
     expect(kidOf(next.signing, "signing")).toBe(kidOf(ring.signing, "signing"));
     expect(inState(next.signing, "published")).toHaveLength(1);
   });
@@ -219,7 +219,7 @@ describe("rotation of keys", () => {
 
 describe("taking a key out", () => {
   const late = NOW + 7 * MINUTE;
-  const ring = rotate(generateRing("ES256", NOW), ["signing", "mac"], generateAt(late), late, times, false);
+  const ring = rotateKeys(generateRing("ES256", NOW), ["signing", "mac"], generateAt(late), late, times, false);
 
   test("is refused while tokens under it may live", () => {
     for (const [kind, life] of [
@@ -228,9 +228,9 @@ describe("taking a key out", () => {
     ] as const) {
       const kid = kidOf(ring[kind], "retired");
       const due = late + times.pickUpMs + life;
-      expect(() => remove(ring, kid, generateAt(due), due - 1, times, false)).toThrow(/is needed until/);
-      expect(kidOf(remove(ring, kid, generateAt(due), due, times, false)[kind], "retired")).toBe("");
-      expect(kidOf(remove(ring, kid, generateAt(late), late, times, true)[kind], "retired")).toBe("");
+      expect(() => removeKey(ring, kid, generateAt(due), due - 1, times, false)).toThrow(/is needed until/);
+      expect(kidOf(removeKey(ring, kid, generateAt(due), due, times, false)[kind], "retired")).toBe("");
+      expect(kidOf(removeKey(ring, kid, generateAt(late), late, times, true)[kind], "retired")).toBe("");
       expect(kidOf(withoutSpent(ring, due - 1, times)[kind], "retired")).toBe(kid);
       expect(kidOf(withoutSpent(ring, due, times)[kind], "retired")).toBe("");
     }
@@ -238,13 +238,13 @@ describe("taking a key out", () => {
 
   test("is refused for the key that signs, and for one that is not there", () => {
     const signing = kidOf(ring.signing, "signing");
-    expect(() => remove(ring, signing, generateAt(late), late, times, true)).toThrow(/rotate or revoke/);
-    expect(() => remove(ring, "absent", generateAt(late), late, times, true)).toThrow(/no key absent/);
+    expect(() => removeKey(ring, signing, generateAt(late), late, times, true)).toThrow(/rotate or revoke/);
+    expect(() => removeKey(ring, "absent", generateAt(late), late, times, true)).toThrow(/no key absent/);
   });
 
   test("of a published key publishes another", () => {
     const kid = kidOf(ring.mac, "published");
-    const next = remove(ring, kid, generateAt(late), late, times, false);
+    const next = removeKey(ring, kid, generateAt(late), late, times, false);
     expect(inState(next.mac, "published")).toHaveLength(1);
     expect(kidOf(next.mac, "published")).not.toBe(kid);
   });
@@ -257,7 +257,7 @@ describe("the emergency", () => {
     "a revoked %s key loses its secret and its successor signs at once",
     (kind) => {
       const kid = kidOf(ring[kind], "signing");
-      const next = revoke(ring, kid, generateAt(NOW), NOW);
+      const next = revokeKey(ring, kid, generateAt(NOW), NOW);
       expect(next[kind].find((key) => key.kid === kid)).toEqual({
         kid,
         alg: ring[kind][0]?.alg,
@@ -272,14 +272,14 @@ describe("the emergency", () => {
 
   test("of a published or retired key leaves the one that signs, and is done once", () => {
     const kid = kidOf(ring.signing, "published");
-    const next = revoke(ring, kid, generateAt(NOW), NOW);
+    const next = revokeKey(ring, kid, generateAt(NOW), NOW);
     expect(kidOf(next.signing, "signing")).toBe(kidOf(ring.signing, "signing"));
     expect(inState(next.signing, "published")).toHaveLength(1);
-    expect(revoke(next, kid, generateAt(NOW), NOW + 1)).toBe(next);
+    expect(revokeKey(next, kid, generateAt(NOW), NOW + 1)).toBe(next);
   });
 
   test("keeps the name until no verifier can hold the key any more", () => {
-    const revoked = revoke(ring, kidOf(ring.signing, "signing"), generateAt(NOW), NOW);
+    const revoked = revokeKey(ring, kidOf(ring.signing, "signing"), generateAt(NOW), NOW);
     const due = NOW + times.pickUpMs + times.jwksMaxAgeMs + times.accessTokenTtlMs;
     expect(readyKeys(withoutSpent(revoked, due - 1, times)).revokedKids).toEqual([kidOf(ring.signing, "signing")]);
     expect(readyKeys(withoutSpent(revoked, due, times)).revokedKids).toEqual([]);
@@ -298,7 +298,7 @@ describe("a ring with several keys of one state", () => {
   test("lets the oldest published key sign next", () => {
     const [younger, signing, older] = [mac("published", NOW + 2), mac("signing", NOW), mac("published", NOW + 1)];
     const ring: Ring = { ...generateRing("ES256", NOW), mac: [younger, signing, older] };
-    const rotated = rotate(ring, ["mac"], generateAt(NOW), NOW + 60 * MINUTE, times, false);
+    const rotated = rotateKeys(ring, ["mac"], generateAt(NOW), NOW + 60 * MINUTE, times, false);
     expect(kidOf(rotated.mac, "signing")).toBe(older.kid);
     expect(kidOf(rotated.mac, "published")).toBe(younger.kid);
   });
@@ -306,9 +306,9 @@ describe("a ring with several keys of one state", () => {
   test("loses only the key that is removed, and keeps its signing key if another one is revoked", () => {
     const [signing, one, two] = [mac("signing", NOW), mac("retired", NOW), mac("retired", NOW)];
     const ring: Ring = { ...generateRing("ES256", NOW), mac: [signing, mac("published", NOW), one, two] };
-    const removed = remove(ring, one.kid, generateAt(NOW), NOW, times, true);
+    const removed = removeKey(ring, one.kid, generateAt(NOW), NOW, times, true);
     expect(removed.mac).toEqual(ring.mac.filter((key) => key !== one));
-    const revoked = revoke(ring, two.kid, generateAt(NOW), NOW);
+    const revoked = revokeKey(ring, two.kid, generateAt(NOW), NOW);
     expect(revoked.mac.map(({ state }) => state)).toEqual(["signing", "published", "retired", "revoked"]);
     expect(kidOf(revoked.mac, "signing")).toBe(signing.kid);
   });

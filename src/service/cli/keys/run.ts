@@ -10,9 +10,9 @@ import {
   nextStep,
   PICK_UP_MS,
   type RingTimes,
-  remove,
-  revoke,
-  rotate,
+  removeKey,
+  revokeKey,
+  rotateKeys,
   StepRefused,
   withoutSpent,
 } from "../../tokens/ring-steps.ts";
@@ -49,15 +49,15 @@ export const STEPS = {
   rotate: (given, kind) =>
     change(given, (ring, generate) => {
       const kinds = kind === undefined ? KEY_KINDS : [kind as KeyKind];
-      return rotate(ring, kinds, generate, given.now, given.times, given.force === true);
+      return rotateKeys(ring, kinds, generate, given.now, given.times, given.force === true);
     }),
   remove: (given, kid) =>
     change(given, (ring, generate) =>
       kid === undefined
         ? withoutSpent(ring, given.now, given.times)
-        : remove(ring, kid, generate, given.now, given.times, given.force === true),
+        : removeKey(ring, kid, generate, given.now, given.times, given.force === true),
     ),
-  revoke: (given, kid = "") => change(given, (ring, generate) => revoke(ring, kid, generate, given.now)),
+  revoke: (given, kid = "") => change(given, (ring, generate) => revokeKey(ring, kid, generate, given.now)),
 } as const satisfies Record<string, Step>;
 
 export function runKeys(

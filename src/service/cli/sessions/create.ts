@@ -65,7 +65,7 @@ function requestOf(options: SessionOptions): CreateSessionRequest {
     limit: limitOf(options),
     persistent: options.persistent === false ? false : undefined,
     actor: actorOf(options),
-    claims: options.claim && claimsOf(options.claim),
+    claims: options.claim && parseClaims(options.claim),
     idleTimeout: lifeOf("--idle-timeout", options.idleTimeout),
     absoluteLifetime: lifeOf("--absolute-lifetime", options.absoluteLifetime),
     authTime: options.authTime ? timeOf(options.authTime) : undefined,
@@ -102,7 +102,7 @@ function actorOf({ actor: subject, actorReason, actorSession, endWithActor }: Se
   return { subject, reason, sessionId, endWithSession: endWithActor === true };
 }
 
-export function claimsOf(claims: readonly string[]): JsonObject {
+export function parseClaims(claims: readonly string[]): JsonObject {
   return Object.fromEntries(
     claims.map((claim) => {
       const [, name, text = ""] = /^([^=]+)=(.*)$/s.exec(claim) ?? [];

@@ -4,7 +4,7 @@ import { errorCode } from "../../../platform/files/error-code.ts";
 import { CommandError, type Context, EXIT, usageError } from "../context.ts";
 import { readLines, requireOneInput } from "../input.ts";
 import { printable } from "../output/text.ts";
-import { callForMany, type Outcome } from "./many.ts";
+import { callForMany, type WorkOutcome } from "./many.ts";
 
 export type WorkOptions = {
   /** For how long calls are retried while none succeeds, in ms. */
@@ -38,7 +38,7 @@ export async function callForAll<Result>(
   options: WorkOptions,
   call: (item: string, signal: AbortSignal) => Promise<Result>,
   what = "ending",
-): Promise<Outcome<string, Result>> {
+): Promise<WorkOutcome<string, Result>> {
   // All items are written first: however this process ends, the file contains every unfinished item.
   writeLeft(options.left, all);
   const interrupted = new AbortController();
@@ -60,7 +60,7 @@ export function reportRest(
   context: Context,
   items: Items,
   { left: path, json }: WorkOptions & { readonly json?: boolean },
-  { done, refused, left, failure }: Outcome<string, unknown>,
+  { done, refused, left, failure }: WorkOutcome<string, unknown>,
   summary: string,
 ): void {
   const [first] = refused;
@@ -79,7 +79,7 @@ export function reportRest(
   throw new CommandError(lines.join("\n"), code ?? EXIT.failed);
 }
 
-export const restAsJson = ({ refused, left }: Outcome<string, unknown>, name: string) => ({
+export const restAsJson = ({ refused, left }: WorkOutcome<string, unknown>, name: string) => ({
   left,
   refused: refused.map(({ item, failure }) => ({ [name]: item, reason: failure.message })),
 });

@@ -34,7 +34,7 @@ const REAL: Timing = {
   random: Math.random,
 };
 
-export type Outcome<Item, Result> = {
+export type WorkOutcome<Item, Result> = {
   /** The results in the order of the items. `refused` and `left` are in that order, too. */
   readonly done: readonly { readonly item: Item; readonly result: Result }[];
   /** Items for which every attempt would fail. */
@@ -58,7 +58,7 @@ export function callForMany<Item, Result>(
   call: Call<Item, Result>,
   patience: Patience,
   timing: Timing = REAL,
-): Promise<Outcome<Item, Result>> {
+): Promise<WorkOutcome<Item, Result>> {
   return new Work(what, items, call, patience, timing).run();
 }
 
@@ -90,7 +90,7 @@ class Work<Item, Result> {
     this.#decidedAt = timing.clock();
   }
 
-  async run(): Promise<Outcome<Item, Result>> {
+  async run(): Promise<WorkOutcome<Item, Result>> {
     const workers = await Promise.allSettled(Array.from({ length: CONCURRENCY }, () => this.#work()));
     this.#progress.end();
     for (const worker of workers) if (worker.status === "rejected") throw worker.reason;

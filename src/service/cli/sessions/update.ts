@@ -8,7 +8,7 @@ import {
 import { openAdminApi } from "../admin-api/client.ts";
 import type { CallOptions } from "../admin-api/options.ts";
 import { type Context, usageError } from "../context.ts";
-import { claimsOf } from "./create.ts";
+import { parseClaims } from "./create.ts";
 import { liveOnly, notLive, print } from "./one.ts";
 
 type UpdateOptions = CallOptions & {
@@ -52,7 +52,7 @@ function changeOf({ claim, claims, audience = [], refreshTokens }: UpdateOptions
     throw usageError("say what to change: --claim, --no-claims or --audience");
   }
   return {
-    ...(claim !== undefined && { claims: claimsOf(claim) }),
+    ...(claim !== undefined && { claims: parseClaims(claim) }),
     ...(!claims && { claims: {} }),
     audiences: audience,
     accessTokens: AccessTokenPolicy[refreshTokens ? "REFRESH" : "KEEP"],

@@ -45,7 +45,7 @@ export type DeviceVerdict =
   | ServingVerdict
   | "held"
   | "first_proof"
-  | ProofRefusal
+  | UnprovenReason
   | "device_proof_missing"
   | "device_required"
   | "wrong_transport"
@@ -56,7 +56,7 @@ export type DeviceVerdict =
 export type ServingVerdict = "unproven" | "proven" | "first_use";
 
 /** Why a request is refused if its session is bound to a key that each request must prove. */
-export type ProofRefusal = "proof_missing" | "other_key";
+export type UnprovenReason = "proof_missing" | "other_key";
 
 /** The presentation of a client that does not implement device binding. */
 export const NO_PRESENTATION: DevicePresentation = {
@@ -118,7 +118,7 @@ export function judgeEnd(
   { device, createdAt }: Pick<DeviceSubject, "device" | "createdAt">,
   { issuedAt }: Pick<PresentedToken, "issuedAt">,
   proof: KeyProof | undefined,
-): "allowed" | ProofRefusal {
+): "allowed" | UnprovenReason {
   if (device === undefined || !isProofKey(device) || isBeforeBinding(device, createdAt, issuedAt)) return "allowed";
   return proof?.thumbprint === thumbprintOf(device) ? "allowed" : refusalOf(proof);
 }
@@ -128,7 +128,7 @@ function isBeforeBinding({ since }: DeviceBinding, createdAt: StoreMs, issuedAt:
   return since > createdAt && issuedAt < since;
 }
 
-function refusalOf(proof: KeyProof | undefined): ProofRefusal {
+function refusalOf(proof: KeyProof | undefined): UnprovenReason {
   return proof === undefined ? "proof_missing" : "other_key";
 }
 

@@ -8,13 +8,13 @@ export const CLAIMS_TABLE = `
   CREATE TABLE IF NOT EXISTS claims (sid TEXT PRIMARY KEY, claimed_until INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS claims_by_expiry ON claims (claimed_until);`;
 
-export type Claims = {
+export type OneTimeClaims = {
   /** @param name an id of a session, or another text that no session has as its id */
   has(name: string, now: StoreMs): boolean;
   add(name: string, until: StoreMs, now: StoreMs): void;
 };
 
-export function createClaims(db: DatabaseSync): Claims {
+export function createOneTimeClaims(db: DatabaseSync): OneTimeClaims {
   db.exec(CLAIMS_TABLE);
   const one = db.prepare("SELECT 1 FROM claims WHERE sid = ? AND claimed_until > ?");
   const insert = db.prepare("INSERT OR REPLACE INTO claims (sid, claimed_until) VALUES (?, ?)");

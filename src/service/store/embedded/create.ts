@@ -5,7 +5,7 @@ import type { CreateOptions, CreateOutcome, EndedSession, SessionStore } from ".
 import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
 import { later, latest, type StoreMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
-import type { Claims } from "./claims.ts";
+import type { OneTimeClaims } from "./claims.ts";
 import { type EndingDeps, lastLogout } from "./end-many.ts";
 import type { DueSteps } from "./events.ts";
 import { applyCap, applyLimit, ENOUGH, FEW, type LimitProgress } from "./limits.ts";
@@ -14,7 +14,7 @@ import type { Transactions } from "./transactions.ts";
 
 export type CreationDeps = EndingDeps &
   Transactions & {
-    readonly claims: Claims;
+    readonly claims: OneTimeClaims;
     readonly due: Pick<DueSteps, "leaveCreated">;
   };
 

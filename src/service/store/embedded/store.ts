@@ -15,7 +15,7 @@ import { noteWithActor } from "../event-text.ts";
 import { createResumption } from "../resumption.ts";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { createAttached } from "./attached.ts";
-import { createClaims } from "./claims.ts";
+import { createOneTimeClaims } from "./claims.ts";
 import { createStoreClock } from "./clock.ts";
 import { createCreation } from "./create.ts";
 import { createEndMany, type EndStep, finishEnd } from "./end-many.ts";
@@ -81,7 +81,7 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     return { sid, actor };
   };
 
-  const parts = { ...transactions, ...writes, sql, sessions, log, due, signals, end, claims: createClaims(db) };
+  const parts = { ...transactions, ...writes, sql, sessions, log, due, signals, end, claims: createOneTimeClaims(db) };
   const { read, write, alone } = parts;
   const resume = createResumption((id) => finishEnd(parts, id));
   return {

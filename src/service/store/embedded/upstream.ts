@@ -6,11 +6,11 @@ import type { ProviderNote, SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { later } from "../../session/time.ts";
 import { hashOf } from "../provider-notes.ts";
-import type { Claims } from "./claims.ts";
+import type { OneTimeClaims } from "./claims.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
-type Deps = Transactions & { readonly sql: Statements; readonly claims: Claims };
+type Deps = Transactions & { readonly sql: Statements; readonly claims: OneTimeClaims };
 
 export function createUpstream({
   sql,

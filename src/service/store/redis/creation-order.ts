@@ -31,7 +31,7 @@ export function takeInCreationOrder(link: Pick<Link, "run" | "clustered">): Take
       taken.push(entry);
       if (run.entries.length === 0 && !run.ended) await continueRun(link, run, entry);
     }
-    return readSessions(link, taken.map(positionOf));
+    return readSessions(link, taken.map(positionOfEntry));
   };
 }
 
@@ -97,7 +97,7 @@ export function entryOf({ createdAt, sid }: PagePosition): string {
   return time.toString("latin1") + sid.padEnd(SID_BYTES, "\0");
 }
 
-export function positionOf(entry: string): PagePosition {
+export function positionOfEntry(entry: string): PagePosition {
   const bytes = Buffer.from(entry, "latin1");
   return { createdAt: storeMs(bytes.readUIntBE(0, TIME_BYTES)), sid: sessionId(bytes.subarray(TIME_BYTES)) };
 }

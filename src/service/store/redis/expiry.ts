@@ -7,7 +7,7 @@
 import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { EXPIRED_NOTE } from "../event-text.ts";
-import { buffers, namesOf, pairsOf, sessionId, text } from "./encoding/replies.ts";
+import { buffers, decodeNames, pairsOf, sessionId, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
 
@@ -104,7 +104,7 @@ export class Expiry {
     }
     span.dueAt = least.length === 0 ? Number.POSITIVE_INFINITY : now + Number(text(least));
     for (const [sid, names] of pairsOf(gone)) {
-      const { subject, actor } = namesOf(names);
+      const { subject, actor } = decodeNames(names);
       ended.push({ sid: sessionId(sid), subject: subject || undefined, actor });
     }
     return rest;

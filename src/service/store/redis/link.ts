@@ -6,11 +6,11 @@
 import { steadyClock, turns } from "../../../platform/clock/turns.ts";
 import type { RedisTarget } from "../../config/redis-url.ts";
 import { StoreRefused, StoreUnavailable } from "../../session/ports.ts";
-import { checkFitness, refusalOf } from "./checks/fitness.ts";
+import { checkFitness, refusalAtStart } from "./checks/fitness.ts";
 import { createClaim, type Owner } from "./checks/owner.ts";
 import { neededCommands } from "./checks/permissions.ts";
 import { type Client, disconnect } from "./connection/connection.ts";
-import { createProblemLog, isUnknownScript, type Log, timeOfLate, translate } from "./connection/failure.ts";
+import { createProblemLog, isUnknownScript, type LogLine, timeOfLate, translate } from "./connection/failure.ts";
 import { type Argument, type CommandSender, createCommandSender, scriptCall } from "./connection/send.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { Clocks, type Window } from "./partitions.ts";
@@ -25,7 +25,7 @@ export type LinkOptions = {
   readonly reuseIntervalMs: number;
   /** Returns the name of the deployment. Absent, as in tests, if it shares the keys with every other one. */
   readonly owner?: () => Owner;
-  readonly log?: Log;
+  readonly log?: LogLine;
   /** The scripts with another clock, for tests that move the time. */
   readonly scripts?: Scripts;
   /** The process's monotonic clock, in ms. Tests replace it. */
@@ -89,7 +89,7 @@ export class Link {
     const cancelPatience = turns.after(this.#options.commandTimeoutMs, resolve);
     let started = false;
     const fail = async (error: unknown) => {
-      const refusal = started ? undefined : await refusalOf(error, this.client, this.#sender, this.#needed);
+      const refusal = started ? undefined : await refusalAtStart(error, this.client, this.#sender, this.#needed);
       if (refusal !== undefined && !started) reject(refusal);
       else if (!this.#closed) this.#problems.report(error);
     };

@@ -1,7 +1,7 @@
 import type { Session } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { afterPosition, type Candidate, search, type TakeCandidates } from "../search.ts";
-import { entryOf, positionOf, takeInCreationOrder } from "./creation-order.ts";
+import { entryOf, positionOfEntry, takeInCreationOrder } from "./creation-order.ts";
 import { decodeSession } from "./encoding/record.ts";
 import { buffers, listed, pairsOf, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
@@ -36,7 +36,7 @@ function takeOfSubject(link: Pick<Link, "run">, subject: string): TakeCandidates
 }
 
 function candidateOf([entry, record]: readonly [Buffer, Buffer]): Candidate {
-  const position = positionOf(text(entry));
+  const position = positionOfEntry(text(entry));
   return { position, session: record.length > 0 ? decodeSession(position.sid, record, 0) : undefined };
 }
 

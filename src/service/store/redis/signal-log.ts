@@ -11,7 +11,7 @@ import type {
 } from "../../signals/ports.ts";
 import { cursorOf, NO_CURSOR, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
-import { buffers, namesOf, pairsOf, text } from "./encoding/replies.ts";
+import { buffers, decodeNames, pairsOf, text } from "./encoding/replies.ts";
 import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import type { Verb } from "./scripts.ts";
@@ -207,7 +207,9 @@ function parseSignal(bytes: Buffer): LoggedSignal {
     reason,
     happenedAt: Number(happenedAt),
     client: bytes.toString("utf8", start, end),
-    ...(WITH_ACTOR.test(happenedAt ?? "") ? namesOf(bytes.subarray(end)) : { subject: bytes.toString("utf8", end) }),
+    ...(WITH_ACTOR.test(happenedAt ?? "")
+      ? decodeNames(bytes.subarray(end))
+      : { subject: bytes.toString("utf8", end) }),
   });
   return { signal, cursor: cursorOf({ number: Number(number), sid: sid as SessionId }) };
 }

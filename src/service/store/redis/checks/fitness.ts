@@ -124,7 +124,7 @@ const denial = ({ options }: Redis, missing: string) =>
  * Returns the refusal if Redis does not accept the credentials, or denies a command without which there is no connection. Waiting would not
  * help then.
  */
-export async function refusalOf(
+export async function refusalAtStart(
   error: unknown,
   client: Client,
   sender: CommandSender,

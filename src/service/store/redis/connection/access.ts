@@ -2,7 +2,7 @@
 import type { Cluster, Redis, RedisOptions } from "ioredis";
 import { passwordOfUrl, type RedisTarget } from "../../../config/redis-url.ts";
 import { createCredentials } from "./credentials.ts";
-import type { Log } from "./failure.ts";
+import type { LogLine } from "./failure.ts";
 import { createCommandSender } from "./send.ts";
 import { announcersOf } from "./sentinels.ts";
 import { createTlsAccess } from "./tls.ts";
@@ -21,7 +21,7 @@ export type Access = {
 };
 
 /** @throws if a file of the target cannot be used */
-export function createAccess(target: RedisTarget, commandTimeoutMs: number, log: Log): Access {
+export function createAccess(target: RedisTarget, commandTimeoutMs: number, log: LogLine): Access {
   const tls = createTlsAccess(target);
   const { urlFile } = target;
   const credentials = createCredentials(

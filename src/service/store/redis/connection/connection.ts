@@ -15,7 +15,7 @@ import { AbstractConnector, Cluster, Command, Redis, type RedisOptions } from "i
 import type { RedisTarget } from "../../../config/redis-url.ts";
 import { TAGS } from "../partitions.ts";
 import { type Access, createAccess } from "./access.ts";
-import { type Log, reportCauses } from "./failure.ts";
+import { type LogLine, reportCauses } from "./failure.ts";
 import { MasterConnector } from "./sentinels.ts";
 import { giveUpWhenSilent } from "./silence.ts";
 
@@ -90,7 +90,7 @@ export type RedisConnections = {
 export function createRedisConnections(
   target: RedisTarget,
   commandTimeoutMs: number,
-  log: Log = () => {},
+  log: LogLine = () => {},
 ): RedisConnections {
   const access = createAccess(target, commandTimeoutMs, log);
   const use = (client: Redis) => {

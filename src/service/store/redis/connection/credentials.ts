@@ -6,7 +6,7 @@
 import type { Redis, RedisOptions } from "ioredis";
 import { type FileValue, valueOfFiles } from "../../../../platform/files/file-value.ts";
 import { followFile, type Taken } from "../../../../platform/files/follow.ts";
-import type { Log } from "./failure.ts";
+import type { LogLine } from "./failure.ts";
 import type { CommandSender } from "./send.ts";
 
 type Account = {
@@ -24,7 +24,7 @@ type Credentials = {
   /** Makes a client use the present password at its next connections. */
   renew(options: RedisOptions, option?: "password" | "sentinelPassword"): void;
   /** Follows the file of the password, until the returned function is called. @param open returns the connections to authenticate */
-  follow(open: () => readonly Redis[], sender: CommandSender, log: Log): () => void;
+  follow(open: () => readonly Redis[], sender: CommandSender, log: LogLine): () => void;
 };
 
 /** @throws if the file cannot be read */
@@ -65,7 +65,7 @@ async function authenticateAll(
   file: FileValue<string>,
   open: () => readonly Redis[],
   sender: CommandSender,
-  log: Log,
+  log: LogLine,
 ): Promise<Taken<Error>> {
   try {
     const password = file.read();

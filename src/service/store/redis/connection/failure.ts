@@ -85,13 +85,13 @@ export function timeOfLate(error: unknown): number | undefined {
   return time === undefined ? undefined : Number(time);
 }
 
-export type Log = (level: "info" | "warn" | "error", message: string) => void;
+export type LogLine = (level: "info" | "warn" | "error", message: string) => void;
 
 /** How many different messages are logged until Redis serves again: the nodes of a cluster may take turns with theirs. */
 const MAX_MESSAGES = 16;
 
 /** Logs problems with Redis for the operator. A problem is logged once for as long as it lasts. */
-export function createProblemLog(log: Log = () => {}) {
+export function createProblemLog(log: LogLine = () => {}) {
   const warned = new Set<string>();
   const current = new Set<string>();
   return {

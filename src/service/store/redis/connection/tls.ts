@@ -8,13 +8,13 @@ import { type ConnectionOptions, checkServerIdentity, createSecureContext, type 
 import { type FileValue, valueOfFiles } from "../../../../platform/files/file-value.ts";
 import { followFile, type Taken } from "../../../../platform/files/follow.ts";
 import type { RedisTarget, TlsFiles } from "../../../config/redis-url.ts";
-import type { Log } from "./failure.ts";
+import type { LogLine } from "./failure.ts";
 
 type TlsAccess = {
   /** Returns the options of ioredis for a connection to a host; undefined for connections without TLS. */
   optionsFor(host?: string): ConnectionOptions | undefined;
   /** Logs, until the returned function is called, when the files change or cannot be used. */
-  follow(log: Log): () => void;
+  follow(log: LogLine): () => void;
 };
 
 /** @throws if the files cannot be used */
@@ -59,7 +59,7 @@ function contextOf(files: TlsFiles): FileValue<SecureContext> {
   });
 }
 
-function follow(paths: readonly string[], context: FileValue<SecureContext>, log: Log): () => void {
+function follow(paths: readonly string[], context: FileValue<SecureContext>, log: LogLine): () => void {
   let known = context.current();
   const take = async (): Promise<Taken<Error>> => {
     try {

@@ -138,10 +138,10 @@ export function isEnding(reply: unknown): boolean {
 export function endOutcome(reply: unknown): EndOutcome {
   const bytes = buffer(reply);
   if (bytes.toString("latin1", 0, ENDED.length) === ENDED)
-    return { ok: true, wasLive: true, ...namesOf(bytes.subarray(ENDED.length)) };
+    return { ok: true, wasLive: true, ...decodeNames(bytes.subarray(ENDED.length)) };
   const first = letter(bytes);
   if (first === "n" || first === "k") {
-    return { ok: false, reason: first === "n" ? "proof_missing" : "other_key", ...namesOf(bytes.subarray(1)) };
+    return { ok: false, reason: first === "n" ? "proof_missing" : "other_key", ...decodeNames(bytes.subarray(1)) };
   }
   return text(bytes) === "marked" ? MARKED : ALREADY_ENDED;
 }
@@ -154,7 +154,7 @@ export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
 }
 
 /** Decodes the subject of a session, and that of its actor in a last line of its own, which is empty if there is none. */
-export function namesOf(bytes: Buffer): { readonly subject: string; readonly actor: string | undefined } {
+export function decodeNames(bytes: Buffer): { readonly subject: string; readonly actor: string | undefined } {
   const names = bytes.toString();
   const end = names.lastIndexOf("\n");
   return { subject: names.slice(0, end), actor: names.slice(end + 1) || undefined };

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { TlsFiles } from "../../../../../src/service/config/redis-url.ts";
 import { StoreUnavailable } from "../../../../../src/service/session/ports.ts";
 import { createRedisConnections, disconnect } from "../../../../../src/service/store/redis/connection/connection.ts";
-import type { Log } from "../../../../../src/service/store/redis/connection/failure.ts";
+import type { LogLine } from "../../../../../src/service/store/redis/connection/failure.ts";
 import { createRedisStore } from "../../../../../src/service/store/redis/store.ts";
 import { selfSigned } from "../../../../support/certificate.ts";
 import { type RedisCluster, startRedisCluster } from "../../../../support/redis.ts";
@@ -34,7 +34,7 @@ afterAll(() => cluster.stop());
 const urlOf = (host: string) => `rediss+cluster://${host}:${cluster.nodes[0]?.tlsPort}`;
 const targetOf = (host: string, files: TlsFiles = { ca }) => ({ ...target(urlOf(host)), tlsFiles: files });
 
-async function open(host: string, log: Log = () => {}, files?: TlsFiles) {
+async function open(host: string, log: LogLine = () => {}, files?: TlsFiles) {
   const store = await createRedisStore(redisOptions(urlOf(host), { target: targetOf(host, files), log }));
   onTestFinished(() => store.close());
   return store;
