@@ -3,7 +3,7 @@ import { type AuthInterceptor, authInterceptor, authorizedFetch } from "./author
 import { SessionError } from "./errors.ts";
 import type { Realm } from "./realm.ts";
 import { createRenewal } from "./renewal.ts";
-import { createDisplay, type Snapshot, UNKNOWN } from "./snapshot.ts";
+import { createDisplay, type Snapshot } from "./snapshot.ts";
 import { type Claims, holdToken } from "./token.ts";
 
 const MIN_VALIDITY_MS = 10_000;
@@ -132,7 +132,7 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
     accessToken,
     fetch: authorizedFetch(tokenFor, replace, realm),
     interceptor: authInterceptor(tokenFor, replace),
-    initial: initial ? { state: "active", claims: initial.claims } : UNKNOWN,
+    initial: initial ? { state: "active", claims: initial.claims } : display.snapshot,
     get snapshot() {
       return display.snapshot;
     },

@@ -22,14 +22,12 @@ export type Snapshot = {
   readonly changed?: boolean | undefined;
 };
 
-export const UNKNOWN: Snapshot = { state: "unknown" };
-
 export type Display = ReturnType<typeof createDisplay>;
 
 /** Holds the snapshot and the listeners to its changes, until `closed` is aborted. */
 export function createDisplay(realm: Realm, closed: AbortSignal) {
   let listeners: (() => void)[] = [];
-  let snapshot = UNKNOWN;
+  let snapshot: Snapshot = { state: "unknown" };
   let subject: string | undefined;
   return {
     get snapshot() {
