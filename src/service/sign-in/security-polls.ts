@@ -31,7 +31,7 @@ const NO_VERDICTS: Verdicts = { ack: [], setErrs: {} };
 const MAX_EVENTS = 10;
 /** How long a transmitter may hold a poll, in ms. */
 const TIMEOUT_MS = 60_000;
-/** The pause after a poll without events, in ms, as not every transmitter holds polls; and how often changed settings are looked for. */
+/** The pause after a poll without new events, in ms; and how often changed settings are looked for. Not every transmitter holds polls. */
 const PAUSE_MS = 1_000;
 const MAX_DOUBLINGS = 6;
 
@@ -89,18 +89,21 @@ async function pollOnce({ accept, stopping }: Deps, poll: Poll, verdicts: Verdic
   );
   if (typeof received === "string") return { ok: false, verdicts, reason: received };
   const ack: string[] = [];
-  const setErrs: Record<string, Refused> = {};
+  const refused: [jti: string, Refused][] = [];
   let reason: string | undefined;
   for (const [jti, token] of received) {
     const accepted = await accept(token, undefined).catch((error: unknown) => ({ ok: false, error }) as const);
     if (accepted.ok) ack.push(jti);
-    else if ("err" in accepted) setErrs[jti] = { err: accepted.err, description: "refused" };
+    else if ("err" in accepted) refused.push([jti, { err: accepted.err, description: "refused" }]);
     // Without a verdict, the transmitter sends the event again.
     else reason = "error" in accepted ? reasonOf(accepted.error) : accepted.reason;
   }
-  const own = { ack, setErrs };
+  const own = { ack, setErrs: Object.fromEntries(refused) };
   if (reason !== undefined) return { ok: false, verdicts: own, reason };
-  return { ok: true, verdicts: own, pauseMs: received.length === 0 ? PAUSE_MS : 0 };
+  // A transmitter that does not heed the verdicts would be polled without end.
+  const isNew = ([jti]: readonly [string, string]) =>
+    !verdicts.ack.includes(jti) && !Object.hasOwn(verdicts.setErrs, jti);
+  return { ok: true, verdicts: own, pauseMs: received.some(isNew) ? 0 : PAUSE_MS };
 }
 
 /** Returns the events, at most MAX_EVENTS, by their `jti`. */

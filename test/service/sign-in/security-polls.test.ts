@@ -57,6 +57,55 @@ test("events are acknowledged or refused until the transmitter has heard it; one
   ]);
 });
 
+/** Starts a transmitter, and polls it until the returned function is called. @param sets returns the events for a poll, by its number */
+async function startPolled(sets: (count: number) => string) {
+  const polls: Record<string, unknown>[] = [];
+  const server = createServer(async (request, response) => {
+    polls.push(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+    response.end(`{"sets":${sets(polls.length)}}`);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const tokenFile = join(scratch(), "token");
+  writeFileSync(tokenFile, "a token\n");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/poll`;
+  const security_events = { audience: "us", poll_token_file: tokenFile, poll_url: url };
+  const provider = { name: "staff", issuer: "https://login.example.com", client_id: "app", security_events };
+  const providers = parseProviders(JSON.stringify({ providers: [provider] }));
+  const stopping = new AbortController();
+  pollEvents({
+    providers: () => providers,
+    accept: async (token) =>
+      token === "bad" ? { ok: false, reason: "invalid", err: "invalid_request" } : { ok: true },
+    log: { info() {}, warn() {} },
+    stopping: stopping.signal,
+  });
+  const stop = () => {
+    stopping.abort();
+    server.close();
+    server.closeAllConnections();
+  };
+  return { polls, stop };
+}
+
+test("a transmitter that repeats what it was acknowledged is polled after a pause, and one that has more at once", async () => {
+  const repeating = await startPolled(() => '{"again":"good","refused":"bad"}');
+  const going = await startPolled((count) => `{"${count}":"good"}`);
+  await until(() => expect(going.polls.length).toBeGreaterThan(200));
+  const count = repeating.polls.length;
+  repeating.stop();
+  going.stop();
+  expect(count).toBeLessThan(100);
+});
+
+test("an event with an odd id is refused like any other", async () => {
+  const { polls, stop } = await startPolled((count) => (count === 1 ? '{"__proto__":"bad"}' : "{}"));
+  await until(() => expect(polls.length).toBeGreaterThan(1));
+  stop();
+  expect(Object.entries(polls[1]?.setErrs ?? {})).toEqual([
+    ["__proto__", { err: "invalid_request", description: "refused" }],
+  ]);
+});
+
 test("a token file that holds no token is reported without a word of it", async () => {
   const tokenFile = join(scratch(), "token");
   writeFileSync(tokenFile, "a-secret\nb");
