@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import type { AddFault, Read } from "./reader.ts";
-import { invalid, type Parse, type Parsed } from "./values.ts";
+import { invalid, type Parse, type Parsed, unreadable } from "./values.ts";
 
 /** The largest file that is read as a setting, in bytes. */
 const MAX_BYTES = 65_536;
@@ -29,8 +29,8 @@ export function readSecretFile<T>(path: string, parse: Parse<T>): Parsed<T> {
     const { size } = statSync(path);
     if (size > MAX_BYTES) return invalid(`names a file that is larger than ${MAX_BYTES} bytes`);
     text = readFileSync(path, "utf8").trim();
-  } catch {
-    return invalid("names a file that cannot be read");
+  } catch (error) {
+    return unreadable(error);
   }
   if (text === "") return invalid("names a file that is empty");
   const parsed = parse(text);

@@ -4,14 +4,20 @@ import { availableParallelism } from "node:os";
 import type { AddFault, Read } from "./reader.ts";
 import { parseRedisUrl, type RedisTarget, type TlsFiles } from "./redis-url.ts";
 import { readSecret, readSecretFile } from "./secrets.ts";
-import { duration, integer, invalid, type Parsed, readableFile, SECOND_MS, text, valid } from "./values.ts";
+import { duration, integer, invalid, type Parsed, readableFile, SECOND_MS, text, unreadable, valid } from "./values.ts";
 
 function certificates(path: string): Parsed<string> {
+  let pem: Buffer;
   try {
-    new X509Certificate(readFileSync(path));
+    pem = readFileSync(path);
+  } catch (error) {
+    return unreadable(error);
+  }
+  try {
+    new X509Certificate(pem);
     return valid(path);
   } catch {
-    return invalid("names a file that cannot be read, or is no PEM certificate");
+    return invalid("names a file that is no PEM certificate");
   }
 }
 

@@ -1,5 +1,6 @@
 /** Parses each kind of configuration value. The result is a value or a fault. */
 import { accessSync, constants, statSync } from "node:fs";
+import { errorCode } from "../../platform/files/error-code.ts";
 
 /** A value, or the fault of its text: the end of a sentence that begins with the variable's name. */
 export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: string };
@@ -91,10 +92,18 @@ export function list<T>(item: Parse<T>): Parse<readonly T[]> {
 export function readableFile(path: string): Parsed<string> {
   try {
     accessSync(path, constants.R_OK);
-    return statSync(path).isDirectory() ? invalid("names a directory, not a file") : valid(path);
-  } catch {
-    return invalid("names a file that cannot be read");
+    return statSync(path).isDirectory() ? invalid(A_DIRECTORY) : valid(path);
+  } catch (error) {
+    return unreadable(error);
   }
+}
+
+const A_DIRECTORY = "names a directory, not a file";
+
+/** The path is left out: whoever takes the variable for the one without `_FILE` has put the secret itself there. */
+export function unreadable(error: unknown): Parsed<never> {
+  const code = errorCode(error);
+  return invalid(code === "EISDIR" ? A_DIRECTORY : `names a file that cannot be read (${code})`);
 }
 
 export function host(text: string): Parsed<string> {

@@ -278,7 +278,15 @@ describe("settings that browsers or the protocol cannot live with are refused", 
     ["WORKERS needs REDIS_URL: processes on the embedded store would wait for each other's writes", { WORKERS: "2" }],
     ["REDIS_TLS_CA_FILE needs a REDIS_URL with rediss", { REDIS_URL: "redis://a", REDIS_TLS_CA_FILE: CA_FILE }],
     ["REDIS_TLS_CA_FILE needs a REDIS_URL with rediss", { REDIS_TLS_CA_FILE: CA_FILE }],
-    ["REDIS_TLS_CA_FILE names a file", { REDIS_URL: "rediss://a", REDIS_TLS_CA_FILE: import.meta.filename }],
+    [
+      "REDIS_TLS_CA_FILE names a file that is no PEM certificate",
+      { REDIS_URL: "rediss://a", REDIS_TLS_CA_FILE: import.meta.filename },
+    ],
+    [
+      "REDIS_TLS_CA_FILE names a file that cannot be read (ENOENT)",
+      { REDIS_URL: "rediss://a", REDIS_TLS_CA_FILE: "/nonexistent/ca" },
+    ],
+    ["ADMIN_TOKENS_FILE names a file that cannot be read (ENOENT)", { ADMIN_TOKENS_FILE: "/nonexistent/admins.json" }],
     ["REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE", { REDIS_URL: "rediss://a", REDIS_TLS_CERT_FILE: CA_FILE }],
     [
       "REDIS_TLS_KEY_FILE is not the key",

@@ -39,7 +39,8 @@ test("a secret is read from its file, without the line break at its end", () => 
 });
 
 test.each([
-  ["that is not there", "/nonexistent/redis-url", "names a file that cannot be read"],
+  ["that is not there", "/nonexistent/redis-url", "names a file that cannot be read (ENOENT)"],
+  ["that is a directory", import.meta.dirname, "names a directory, not a file"],
   ["that is empty", fileOf("\n"), "names a file that is empty"],
   ["that is too large", fileOf("r".repeat(70_000)), "names a file that is larger than 65536 bytes"],
   ["whose content is wrong", fileOf("http://:hunter2@redis"), "names a file whose content must start with redis://"],
