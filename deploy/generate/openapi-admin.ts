@@ -7,6 +7,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { runNodeJs } from "@bufbuild/protoplugin";
 import { describeRoutes } from "connect-http-routes/descriptors";
+import type { SessionAdminService } from "../../gen/auth/admin/v1/session_admin_pb.ts";
 import { describeServices } from "../../src/protoc-gen-http-openapi/document.ts";
 import { jsonOptions } from "../../src/service/api/connect-options.ts";
 import { ERROR_BODY, FAILURE_RESPONSES, failures, ref, version } from "./openapi-errors.ts";
@@ -75,6 +76,12 @@ const ROUTES = {
   UpdateSubjectSessions: { ...ROUTE_FAILURES, ...BODY_FAILURES },
 };
 
+type Methods = typeof SessionAdminService.method;
+/** What the document has: an RPC without an example does not compile. */
+type UnaryRpc = {
+  [rpc in keyof Methods]: Methods[rpc]["methodKind"] extends "unary" ? Capitalize<rpc> : never;
+}[keyof Methods];
+
 /** Example requests. An example generated from the schema would be refused, and an empty request may end all sessions. */
 const EXAMPLES = {
   CreateSession: { subject: "alice", client: { displayName: "laptop" } },
@@ -91,7 +98,7 @@ const EXAMPLES = {
   ForgetSubject: { subject: "alice" },
   ExportSubject: { subject: "alice" },
   IntrospectToken: { token: "an access token or a refresh token" },
-};
+} satisfies { readonly [rpc in UnaryRpc]: object };
 
 const error = {
   type: "object",
