@@ -94,13 +94,7 @@ func TestTokens(t *testing.T) {
 
   test("Python", async () => {
     const directory = scratch();
-    const program = `import base64, json, threading, time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from session_verifier import Verifier
-
-${codeIn("python")}
+    const program = `${codeIn("python")}
 verifier, sign = create_test_tokens()
 _, sign_other = create_test_tokens()
 tokens = [sign(**claims) for claims in json.loads('${JSON.stringify(claims)}')]
