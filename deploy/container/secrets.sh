@@ -13,9 +13,10 @@ password=$(random)
 sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
 hash=$(printf %s "$password" | sha256 | cut -d ' ' -f 1)
 # The rights are those that `session-service redis-acl` prints; a test compares them. Other users may read the file, because Redis runs as
-# another user. The file contains only the hash of the password.
+# another user. The file contains only the hash of the password. Nobody signs in as the default user, but it keeps its rights: by them Redis
+# replays the transactions of its append-only file, and without them a restart drops those.
 cat >"$directory/users.acl" <<ACL
-user default off
+user default off ~* &* +@all
 user session-service on #$hash resetkeys ~{* resetchannels &session-revocations -@all +info +eval +evalsha +subscribe +publish +time +get +set +del +hget +hset +hdel +hrandfield +mget +pexpireat +pexpiretime +zadd +zcard +zlexcount +zrandmember +zrange +zrangebylex +zrank +zrem +zremrangebyscore +zrevrangebylex
 ACL
 chmod 644 "$directory/users.acl"

@@ -11,6 +11,7 @@ import { type Program, startProgram, whileRunning } from "../support/processes.t
 import { request } from "../support/raw-http.ts";
 import { type Service, scratch, startService } from "../support/service.ts";
 import { logIn } from "../support/sessions.ts";
+import { until } from "../support/until.ts";
 
 const FILE = "deploy/container/compose.yaml";
 
@@ -70,6 +71,15 @@ describe("with its secrets", () => {
     });
     return Object.fromEntries(values) as Record<string, string>;
   };
+  const startRedis = async () => {
+    const command = (serviceOf("redis").command ?? []).map((word) =>
+      word === "/etc/redis/users.acl" ? join(directory, "users.acl") : word,
+    );
+    const here = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory];
+    const started = startProgram(command[0] as string, [...command.slice(1), ...here]);
+    await whileRunning(started, async () => expect(started.output()).toContain("Ready to accept connections"));
+    return started;
+  };
   const createKeys = () =>
     execFileSync(process.execPath, ["src/service/main.ts", ...(serviceOf("keys").command ?? [])], {
       env: { ...environmentOf("keys"), PATH: process.env.PATH ?? "" },
@@ -81,12 +91,7 @@ describe("with its secrets", () => {
     mkdirSync(join(directory, "data"));
     execFileSync("sh", ["deploy/container/secrets.sh", directory]);
     port = await freePort();
-    const command = (serviceOf("redis").command ?? []).map((word) =>
-      word === "/etc/redis/users.acl" ? join(directory, "users.acl") : word,
-    );
-    const here = ["--port", String(port), "--bind", "127.0.0.1", "--dir", directory];
-    redis = startProgram(command[0] as string, [...command.slice(1), ...here]);
-    await whileRunning(redis, async () => expect(redis.output()).toContain("Ready to accept connections"));
+    redis = await startRedis();
     createKeys();
     service = await startService({ ...environmentOf("session-service"), REDIS_COMMAND_TIMEOUT: "10s" });
   });
@@ -108,7 +113,7 @@ describe("with its secrets", () => {
     const rules = aclRules({ clustered: false, db: 0, waitReplicas: 0 }).toSorted();
     const [off, user = ""] = readFileSync(join(directory, "users.acl"), "utf8").split("\n");
     const [keyword, name, on, hash, ...given] = user.split(" ");
-    expect([off, keyword, name, on]).toEqual(["user default off", "user", "session-service", "on"]);
+    expect([off, keyword, name, on]).toEqual(["user default off ~* &* +@all", "user", "session-service", "on"]);
     expect(hash).toMatch(/^#[0-9a-f]{64}$/);
     expect(given.toSorted(), "copy them into secrets.sh").toEqual(rules);
   });
@@ -125,5 +130,29 @@ describe("with its secrets", () => {
     expect(statSync(join(directory, ".env")).mode & 0o777).toBe(0o600);
     const [, password = ""] = /REDIS_PASSWORD=(\w{64})\n/.exec(readFileSync(join(directory, ".env"), "utf8")) ?? [];
     expect(readFileSync(join(directory, "users.acl"), "utf8")).not.toContain(password);
+  });
+
+  // Redis replays transactions of its append-only file by the rights of the default user, and drops them without an error if it has none.
+  test("a restart of Redis keeps sessions, and logouts", async () => {
+    const refresh = async (token: string) => {
+      const headers = { cookie: `refresh_token=${token}` };
+      const { status } = await request(service.publicUrl, { method: "POST", path: "/v1/auth/refresh", headers });
+      expect(status).not.toBe(503);
+      return status;
+    };
+    const [kept, ended] = [await logIn(service), await logIn(service)];
+    const headers = { authorization: `Bearer ${ended.accessToken}` };
+    await request(service.publicUrl, { method: "DELETE", path: "/v1/auth/logout", headers });
+    await redis.stop();
+    redis = await startRedis();
+    expect(await until(() => refresh(kept.refreshToken))).toBe(200);
+    expect(await refresh(ended.refreshToken)).toBe(401);
+  });
+
+  test("nobody is the default user of Redis", () => {
+    for (const user of [[], ["--user", "default", "-a", ""]]) {
+      const output = execFileSync("redis-cli", ["-p", String(port), ...user, "GET", "any"], { encoding: "utf8" });
+      expect(output).toContain("NOAUTH");
+    }
   });
 });

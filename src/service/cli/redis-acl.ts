@@ -36,6 +36,10 @@ function db(text: string): number {
   throw new InvalidArgumentError("It must be the number of a database.");
 }
 
+/** Redis replays the transactions of its append-only file by the rights of the default user, and drops them if it may not. */
+const DEFAULT_USER = `If the default user is off, let it keep its rights, or a restart of Redis loses sessions and logouts:
+user default off ~* &* +@all`;
+
 type Options = {
   readonly format: "aclfile" | "setuser";
   readonly user?: string;
@@ -72,7 +76,7 @@ async function printAcl({ env, print, note }: Context, options: Options): Promis
   ].join(" ");
   print(options.format === "setuser" ? `ACL SETUSER ${line}` : `user ${line}`);
   if (given === undefined)
-    note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);
+    note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT\n${DEFAULT_USER}`);
 }
 
 function configured(redis: RedisTarget | undefined, user: string): string | undefined {

@@ -46,6 +46,7 @@ test("is a line of an ACL file that Redis loads, and under which the service run
   const [, password = ""] = /^password \(printed once\): (\S{43})$/m.exec(err) ?? [];
   expect(err).toContain(`REDIS_URL=redis://session-service:${password}@HOST:PORT\n`);
   expect(out).not.toContain(password);
+  expect(err).toContain("\nuser default off ~* &* +@all");
   writeFileSync(file, `user default on nopass ~* &* +@all\n${out}`);
   const redis = await startRedis("--aclfile", file);
   onTestFinished(() => redis.stop());
