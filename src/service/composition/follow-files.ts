@@ -50,11 +50,13 @@ export function followFiles(
   log: Logger,
 ): () => void {
   const report = (event: Event, text = event.event) => log.info({ ...event }, text);
-  const reportFault = (event: Event, variable: string) => (fault: Error) =>
-    log.error({ ...event, fault: fault.message }, `${variable} is broken: what was in force stays`);
+  const faultsOf = (event: Event, variable: string) => ({
+    onRefusal: (fault: Error) =>
+      log.error({ ...event, fault: fault.message }, `${variable} is broken: what was in force stays`),
+    onRecovery: () => report({ event: "file_recovered", variable }, `${variable} is valid again`),
+  });
   const onProviders = (current: readonly { readonly name: string }[]) =>
     report({ event: "sign_in_providers_changed", names: current.map(({ name }) => name) });
-  const refusedProviders = { event: "sign_in_providers_refused" };
 
   const stops = [
     ring.watch({
@@ -71,23 +73,23 @@ export function followFiles(
         report({ event: "admin_tokens_changed", names });
         feed.wakeWatchers();
       },
-      onRefusal: reportFault({ event: "admin_tokens_refused" }, "ADMIN_TOKENS_FILE"),
+      ...faultsOf({ event: "admin_tokens_refused" }, "ADMIN_TOKENS_FILE"),
     }),
     eventKeys?.watch({
       onChange: ({ jwks }) => report({ event: "signals_keys_changed", kids: jwks.map(({ kid }) => kid) }),
-      onRefusal: reportFault({ event: "signals_keys_refused" }, "SIGNALS_RSA_KEY_FILE"),
+      ...faultsOf({ event: "signals_keys_refused" }, "SIGNALS_RSA_KEY_FILE"),
     }),
     policies.watch({
       onChange: () => report({ event: "session_policies_changed" }),
-      onRefusal: reportFault({ event: "session_policies_refused" }, "SESSION_POLICIES_FILE"),
+      ...faultsOf({ event: "session_policies_refused" }, "SESSION_POLICIES_FILE"),
     }),
     providerSignIn?.providers.watch({
       onChange: onProviders,
-      onRefusal: reportFault(refusedProviders, "SIGN_IN_PROVIDERS_FILE"),
+      ...faultsOf({ event: "sign_in_providers_refused" }, "SIGN_IN_PROVIDERS_FILE"),
     }),
     operators?.provider.watch({
       onChange: (current) => onProviders([current]),
-      onRefusal: reportFault(refusedProviders, "CONSOLE_PROVIDER_FILE"),
+      ...faultsOf({ event: "sign_in_providers_refused" }, "CONSOLE_PROVIDER_FILE"),
     }),
   ];
   return () => {

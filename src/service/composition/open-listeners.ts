@@ -95,5 +95,10 @@ function follow(
         { event: "certificate_refused", fault: fault.message },
         "a file of the TLS certificate or of the authorities of clients is broken: what was in force stays",
       ),
+    onRecovery: () =>
+      log.info(
+        { event: "file_recovered", variable: "TLS_CERT_FILE" },
+        "the files of the TLS certificate are valid again",
+      ),
   });
 }

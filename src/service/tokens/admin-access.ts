@@ -10,6 +10,8 @@ type AdminAccessEvents = {
   readonly onChange: (names: readonly string[]) => void;
   /** Called when the file is invalid or missing; the old entries stay valid. Each fault is reported once. */
   readonly onRefusal: (fault: AdminTokensFault) => void;
+  /** Called when the file is valid again after a fault that was reported. */
+  readonly onRecovery?: () => void;
 };
 
 export interface FollowedAdminAccess extends AdminAccess {
@@ -46,9 +48,9 @@ export async function loadAdminAccess(
     byCertificate: (names) =>
       entries().find(({ credential }) => "certificate" in credential && names.includes(credential.certificate)),
     grants: (name, scope) => entries().some((entry) => entry.name === name && entry.scopes.has(scope)),
-    watch({ onChange, onRefusal }, everyMs) {
+    watch({ onChange, ...faults }, everyMs) {
       const onEntries = (changed: readonly AdminEntry[]) => onChange(changed.map(({ name }) => name));
-      return file?.watch({ onChange: onEntries, onRefusal }, everyMs) ?? (() => {});
+      return file?.watch({ onChange: onEntries, ...faults }, everyMs) ?? (() => {});
     },
   };
 }

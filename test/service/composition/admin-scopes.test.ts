@@ -149,8 +149,14 @@ test("the log names the admin who created and ended a session, and who was refus
 
 test("a changed file is recorded, and so is a broken one", async () => {
   const before = service.stderr().length;
+  const valid = readFileSync(file, "utf8");
   writeFileSync(file, "{");
   await waitFor(service, () => service.stderr().includes('"event":"admin_tokens_refused"') || undefined);
+  writeFileSync(file, valid);
+  await waitFor(
+    service,
+    () => service.stderr().includes('"event":"file_recovered","variable":"ADMIN_TOKENS_FILE"') || undefined,
+  );
   write([...SCOPES.map((scope) => entryOf(scope)), { name: "more", certificate: "more", scopes: ["watch"] }]);
   const changed = () => service.stderr().slice(before).includes('"event":"admin_tokens_changed"') || undefined;
   await waitFor(service, changed);

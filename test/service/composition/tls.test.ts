@@ -1,7 +1,7 @@
 /** Both listeners over TLS: every protocol, chosen by ALPN. */
 
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
 import { join } from "node:path";
 import { connect } from "node:tls";
@@ -129,6 +129,16 @@ describe("certificate files that change", () => {
     await logged(running, "certificate_refused");
     expect((await request(running.publicUrl, { path: "/healthz", ca })).status).toBe(200);
     expect(running.stderr().match(/"certificate_refused"/g)).toHaveLength(1);
+    expect(running.stderr()).not.toContain("certificate_changed");
+    await running.stop();
+  });
+
+  test("files that are restored after a fault are recorded, as they were before", async () => {
+    const { running, certFile } = await files();
+    rmSync(certFile);
+    await logged(running, "certificate_refused");
+    writeFileSync(certFile, cert);
+    await logged(running, "file_recovered");
     expect(running.stderr()).not.toContain("certificate_changed");
     await running.stop();
   });
