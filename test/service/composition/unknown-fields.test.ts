@@ -69,6 +69,23 @@ describe("the admin API refuses", () => {
   });
 });
 
+describe("a value in a wrong form is refused, and the error says how it is written", () => {
+  test.each([
+    [{ idleTimeout: "14d" }, 'seconds as text, such as "3600s"'],
+    [{ absoluteLifetime: 3600 }, 'seconds as text, such as "3600s"'],
+    [{ authTime: 1_795_957_231 }, 'a time such as "2027-01-31T12:00:00Z"'],
+    [{ authTime: "yesterday" }, 'a time such as "2027-01-31T12:00:00Z"'],
+    [{ claims: "role=editor" }, "a JSON object"],
+    [{ transport: "COOKIE" }, "TRANSPORT_UNSPECIFIED, TRANSPORT_COOKIE, TRANSPORT_TOKEN"],
+  ])("%j", async (more, form) => {
+    const { status, body } = await call(`${SESSIONS}/CreateSession`, { subject: "a", ...more });
+    const { code, message } = JSON.parse(body) as { code: string; message: string };
+    expect([status, code]).toEqual([400, "invalid_argument"]);
+    expect(message).toMatch(/^cannot decode (message|enum) /);
+    expect(message.endsWith(`; write ${form}`), message).toBe(true);
+  });
+});
+
 test("nothing is created by a refused request", async () => {
   await call(`${SESSIONS}/CreateSession`, { subject: "nobody", claim: {} });
   const { body } = await call(`${SESSIONS}/ListSessions`, { subject: "nobody" });

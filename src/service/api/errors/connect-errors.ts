@@ -5,7 +5,7 @@ import { dpopChallenge } from "../../../platform/dpop/proof.ts";
 import { retryAfter } from "../../../platform/listener/exchange.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
-import { explainUnknownField } from "./unknown-field.ts";
+import { explainJsonFault } from "./json-fault.ts";
 
 const RPC_CODES = {
   unauthenticated: Code.Unauthenticated,
@@ -159,8 +159,7 @@ export function aborted(error: ConnectError): ConnectError {
 function translate(error: ConnectError, code: ErrorCode): ConnectError {
   // Connect's text on a bad message is sent because it names the field. For other errors the text of docs/reference/errors.md is sent.
   const { rawMessage } = error;
-  const message =
-    code === "E400_INVALID_REQUEST" ? (explainUnknownField(rawMessage) ?? rawMessage) : ERRORS[code].message;
+  const message = code === "E400_INVALID_REQUEST" ? (explainJsonFault(rawMessage) ?? rawMessage) : ERRORS[code].message;
   // gRPC prescribes this code if a method takes one message and another number is sent (statuscodes.md).
   const rpcCode = code === "E400_INVALID_REQUEST" && error.code === Code.Unimplemented ? error.code : undefined;
   return build(code, message, HEADERS[code], error, [], rpcCode);

@@ -3,7 +3,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import type { Failure, FailureEncoder, FailureResponse } from "connect-http-routes";
 import { ERRORS, type ErrorCode } from "../../session/errors.ts";
 import { errorCodeOf, isShared, toConnectError } from "./connect-errors.ts";
-import { explainUnknownField } from "./unknown-field.ts";
+import { explainJsonFault } from "./json-fault.ts";
 
 const CODES: Record<Exclude<Failure["kind"], "rpc">, ErrorCode> = {
   no_route: "E404_NOT_FOUND",
@@ -33,7 +33,7 @@ export function describeFailure(failure: Failure, onBug: (error: unknown) => voi
   return { code, message: error.rawMessage, headers: Object.fromEntries(error.metadata), cause: error.cause };
 }
 
-const explained = (message: string): string => explainUnknownField(message) ?? message;
+const explained = (message: string): string => explainJsonFault(message) ?? message;
 
 export function envelopeEncoder(onBug: (error: unknown) => void): FailureEncoder {
   /** The responses to errors that are created once for all requests. Anybody can cause these errors, so each response is made only once. */

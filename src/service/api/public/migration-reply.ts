@@ -15,7 +15,7 @@ import type { SessionAdminServiceDeps } from "../admin/deps.ts";
 import { type WantedDeps, wantedSession } from "../admin/session-fields.ts";
 import { limitFor } from "../admin/session-limit.ts";
 import { jsonOptions } from "../connect-options.ts";
-import { explainUnknownField } from "../errors/unknown-field.ts";
+import { explainUnknownField } from "../errors/json-fault.ts";
 import { prepareRules } from "../rules/violations.ts";
 
 export type ReplyDeps = WantedDeps & AccessCookieDeps & Pick<SessionAdminServiceDeps, "limitPolicies">;
