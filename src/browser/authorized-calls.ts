@@ -14,13 +14,16 @@ type TokenFor = (url: string, mode?: string) => Promise<string>;
 type Replace = (text: string) => Promise<string | undefined>;
 
 /** Rejects when `signal` is aborted, so that a caller which gives up need not wait. After that, `run` is not called any more. */
-const abortable = <T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> => {
-  signal.throwIfAborted();
-  return Promise.race([
-    run(),
-    new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
-  ]);
-};
+const abortable = <T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    // A signal may live as long as the page, and browsers keep all of its listeners, also those of requests that follow it.
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort);
+    run()
+      .then(resolve, reject)
+      .then(() => signal.removeEventListener("abort", abort));
+  });
 
 export const bearer = (token: string): string => `Bearer ${token}`;
 

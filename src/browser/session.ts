@@ -9,7 +9,7 @@ import { type Claims, holdToken } from "./token.ts";
 const MIN_VALIDITY_MS = 10_000;
 
 export type SessionOptions = {
-  /** The origin of the service. Default: the origin of the page. */
+  /** The origin of the service. Default, also for an empty text: the origin of the page. */
   readonly baseUrl?: string;
   /** Other origins to which `fetch` may send the access token. The origins of the page and of the service are always included. */
   readonly origins?: readonly string[];
@@ -97,8 +97,8 @@ export type Session = {
  * const orders = await session.fetch("/api/orders");
  */
 export function createSession(options: SessionOptions = {}, realm: Realm = globalThis): Session {
+  const { initial } = options;
   const pageOrigin = realm.location?.origin;
-  const { initial, baseUrl = pageOrigin } = options;
   const disposal = new AbortController();
   const disposed = disposal.signal;
   const display = createDisplay(realm, disposed);
@@ -107,9 +107,16 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
   /** Opens channels and listeners at the first use. */
   function use(): NonNullable<typeof renewal> {
     if (disposed.aborted) throw new SessionError("disposed");
-    // The URL is written as `fetch` resolves it, so that tabs which spell it differently share their locks and channels.
-    const url = new Request(baseUrl as string).url.replace(/\/+$/, "");
-    renewal ??= createRenewal(realm, url, options.hintCookie, disposed, display, arrived(initial));
+    renewal ??= createRenewal(
+      realm,
+      // The URL is written as `fetch` resolves it, so that tabs which spell it differently share their locks and channels. An empty one,
+      // from a variable of the build that is not set, would be that of the page.
+      new Request((options.baseUrl || pageOrigin) as string).url.replace(/\/+$/, ""),
+      options.hintCookie,
+      disposed,
+      display,
+      arrived(initial),
+    );
     return renewal;
   }
 
@@ -119,7 +126,7 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
 
   async function tokenFor(url: string, mode?: string): Promise<string> {
     const originOf = (text: string) => new URL(text, pageOrigin).origin;
-    const known = [pageOrigin, baseUrl, ...(options.origins ?? [])];
+    const known = [pageOrigin, options.baseUrl, ...(options.origins ?? [])];
     if (mode !== "no-cors" && known.some((one) => one && originOf(one) === originOf(url))) return accessToken();
     throw new TypeError(`no token: ${url}`);
   }

@@ -31,8 +31,9 @@ export function createSignOut({ accessCookie, refreshCookie, ...deps }: SignOutD
     const isAmbiguous = distinctValues(headers.get("cookie"), refreshCookie).length > 1;
     const { headers: own } = byCookie.response;
     if (isAmbiguous) return { state: "unavailable", headers: own };
-    const isOther = shown !== "" && presentedBy(headers, refreshCookie)?.isOf(shown) === false;
-    return { state: isOther ? "other" : "absent", headers: own };
+    // Without a refresh token, the access token says whose session the browser has.
+    const isOwn = presentedBy(headers, refreshCookie)?.isOf(shown) ?? (token === undefined || isShown);
+    return { state: shown === "" || isOwn ? "absent" : "other", headers: own };
   };
 }
 

@@ -166,7 +166,7 @@ describe("a sign-out on the page of a session", () => {
     const [former, jar] = [await signIn(service), await signIn(service)];
     const [access, sid] = [jar.cookies.get("access_token") ?? "", sidOf(jar)];
     jar.cookies.delete("refresh_token");
-    await signOut(jar, sidOf(former));
+    expect(await signOut(jar, sidOf(former))).toMatchObject({ user: { state: "active" }, setCookies: [] });
     expect((await kept.verifier.verify(access)).ok).toBe(true);
     expect((await signOut(jar, sid)).user).toEqual({ state: "ended" });
     await until(async () => expect((await kept.verifier.verify(access)).ok).toBe(false));

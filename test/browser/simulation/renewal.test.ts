@@ -1,4 +1,5 @@
 /** When the kit asks the other tabs, when it asks the service, and when it waits, in a simulated browser. */
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import { outcomeOf, TOKEN_LIFE_S, World } from "./world.ts";
 
@@ -569,7 +570,7 @@ describe("where requests go", () => {
 
   test("tabs that spell the base URL of a service differently share its refreshes", async () => {
     const here = world();
-    const spellings = ["https://app.example", "https://app.example:443//", "HTTPS://App.Example", undefined];
+    const spellings = ["https://app.example", "https://app.example:443//", "HTTPS://App.Example", "", undefined];
     const tabs = spellings.map((baseUrl) => here.open({ baseUrl } as { baseUrl: string }));
     const urls = new Set<string>();
     here.blocks = ({ url }) => !urls.add(url);
@@ -625,6 +626,17 @@ describe("the interceptor", () => {
     expect(await refusedWith(coded(7))).toEqual([1, 1]);
     expect(await refusedWith(new TypeError("offline"))).toEqual([1, 1]);
     expect(await refusedWith(undefined)).toEqual([1, 1]);
+  });
+
+  test("leaves no listener at the signal of a call, which may live as long as the page", async () => {
+    const here = world();
+    const { tab } = await hiddenTab(here);
+    const one = call(false);
+    const attempts = [Promise.reject(coded(16)), Promise.resolve("served")];
+    const outcome = outcomeOf(tab.session.interceptor(async () => attempts.shift())(one));
+    await here.run(5_000);
+    expect(outcome.value).toBe("served");
+    expect(getEventListeners(one.signal, "abort")).toEqual([]);
   });
 
   test("renews for a stream without repeating it, and repeats nothing without another token", async () => {
