@@ -37,7 +37,7 @@ function db(text: string): number {
 }
 
 /** Redis replays the transactions of its append-only file by the rights of the default user, and drops them if it may not. */
-const DEFAULT_USER = `If the default user is off, let it keep its rights, or a restart of Redis loses sessions and logouts:
+const DEFAULT_USER = `If the default user is switched off or restricted, let it keep all rights, or a restart of Redis loses sessions and logouts:
 user default off ~* &* +@all`;
 
 type Options = {
