@@ -256,6 +256,17 @@ test("a test with the name of a source that it imports is in the folder of that 
   expect(named.length).toBeGreaterThan(100);
 });
 
+test("no two types that the service and what it shares export have the same name", () => {
+  const places = new Map<string, string[]>();
+  for (const file of files.filter((path) => path.startsWith("service/") || path.startsWith("platform/"))) {
+    for (const [, name = ""] of source(file).matchAll(/^export (?:abstract )?(?:type|interface|class) (\w+)/gm)) {
+      places.set(name, [...(places.get(name) ?? []), file]);
+    }
+  }
+  expect(places.size).toBeGreaterThan(300);
+  expect([...places].filter(([, found]) => found.length > 1)).toEqual([]);
+});
+
 test("every file that a comment of the service names is beside it, above it or below it, or named with its folder", () => {
   const own = files.filter((file) => file.startsWith("service/"));
   const isNear = (file: string, name: string) =>

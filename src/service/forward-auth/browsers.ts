@@ -2,7 +2,7 @@
 import { refusalOf } from "../../server/refusals.ts";
 import { READ_WITHOUT_DEVICES } from "../../server/request-headers.ts";
 import type { ServerSessions } from "../../server/sessions.ts";
-import { type AuthCheck, type AuthDecision, type HeaderOf, identityOf, type Refusal } from "./check.ts";
+import { type AuthCheck, type AuthDecision, type AuthRefusal, type HeaderOf, identityOf } from "./check.ts";
 import type { SignInRedirect } from "./sign-in.ts";
 
 type Deps = {
@@ -26,7 +26,7 @@ export function createBrowserCheck({ sessions, signIn }: Deps): AuthCheck {
   };
 }
 
-function refuse(status: 401 | 503, reason: Refusal["reason"], headers: Refusal["headers"]): Refusal {
+function refuse(status: 401 | 503, reason: AuthRefusal["reason"], headers: AuthRefusal["headers"]): AuthRefusal {
   const { code, message } = refusalOf(status);
   const body = JSON.stringify({ error: { code, message } });
   return { ok: false, status, reason, headers: { "content-type": "application/json", ...headers }, body };

@@ -18,12 +18,12 @@ const IDENTITY_HEADERS = ["x-auth-subject", "x-auth-session", "x-auth-client", "
 const MAX_VALUES = 4;
 
 type Identity = Readonly<Record<(typeof IDENTITY_HEADERS)[number], string>>;
-export type Refusal = Omit<Rejection, "reason" | "status"> & {
+export type AuthRefusal = Omit<Rejection, "reason" | "status"> & {
   readonly status: Rejection["status"] | 302 | 403;
   /** The reason, for the log. `ended`: the browser's cookies are of no live session. */
   readonly reason: Rejection["reason"] | "ended" | "cross_site" | "sign_in_loop";
 };
-export type AuthDecision = ({ readonly ok: true; readonly identity: Identity } | Refusal) & {
+export type AuthDecision = ({ readonly ok: true; readonly identity: Identity } | AuthRefusal) & {
   /** The `Set-Cookie` values for the browser. */
   readonly cookies?: readonly string[];
 };
@@ -67,7 +67,7 @@ export function createCheck(verifier: Decider, { cookie, origins = [], browsers 
 const decisionOf = (judged: Authorization): AuthDecision =>
   judged.ok ? { ok: true, identity: identityOf(judged.claims) } : judged;
 
-const FOREIGN: Refusal = {
+const FOREIGN: AuthRefusal = {
   ok: false,
   status: 403,
   reason: "cross_site",

@@ -1,7 +1,7 @@
 /** Counts the outcomes of checks since the start, and exposes them in the text format of Prometheus. */
-import type { Refusal } from "./check.ts";
+import type { AuthRefusal } from "./check.ts";
 
-type Outcome = "accepted" | Refusal["reason"];
+type Outcome = "accepted" | AuthRefusal["reason"];
 
 export class Outcomes {
   readonly #counts = new Map<Outcome, number>();

@@ -2,13 +2,13 @@
 import { hash } from "node:crypto";
 import { cookieValues } from "../../platform/net/cookie-values.ts";
 import { destinationOf } from "../sign-in/return-to.ts";
-import { type HeaderOf, originAt, type Refusal, type Target } from "./check.ts";
+import { type AuthRefusal, type HeaderOf, originAt, type Target } from "./check.ts";
 
 /** @returns undefined for a request that is not for a page, which gets 401 */
 export type SignInRedirect = (
   headerOf: HeaderOf,
   target: Target,
-) => (Refusal & { readonly cookies: readonly string[] }) | undefined;
+) => (AuthRefusal & { readonly cookies: readonly string[] }) | undefined;
 
 /**
  * Counts how often a page has led to the sign-in. The hash of the page follows in the name: with one cookie for all pages, the tabs of a

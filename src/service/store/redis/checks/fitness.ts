@@ -6,7 +6,7 @@ import { isDenied, isUnknownCommand, reportedBy, SentinelFault } from "../connec
 import type { CommandSender } from "../connection/send.ts";
 import { readLua } from "../scripts.ts";
 import { findingsOf, type Info, isOld, type NodeFinding, readInfo } from "./findings.ts";
-import { missingPermissions } from "./permissions.ts";
+import { permissionsFor } from "./permissions.ts";
 
 const SECTIONS = ["server", "memory", "cluster", "replication", "persistence"];
 
@@ -108,10 +108,10 @@ export async function rightsOf(node: Redis, sender: CommandSender, needed: reado
     const reply = (await sender.send(node, "eval", [PERMISSIONS, 0, needed])) as Buffer[];
     const found = reply.map((command) => command.toString("latin1"));
     const unknown = found.flatMap((command) => (command.startsWith("!") ? [command.slice(1).split(" ")[0]] : []));
-    const missing = missingPermissions(found.filter((command) => !command.startsWith("!")));
+    const missing = permissionsFor(found.filter((command) => !command.startsWith("!")));
     return { missing, unknown: unknown.join(" "), error: undefined };
   } catch (error) {
-    if (isDenied(error)) return { missing: missingPermissions(needed), unknown: "", error: undefined };
+    if (isDenied(error)) return { missing: permissionsFor(needed), unknown: "", error: undefined };
     if (isUnknownCommand(error)) return { missing: "", unknown: "eval", error: undefined };
     return { missing: "", unknown: "", error: error instanceof Error ? error : new Error(String(error)) };
   }

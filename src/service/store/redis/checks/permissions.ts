@@ -34,14 +34,14 @@ export function neededCommands(
   ];
 }
 
-/** Returns the missing permissions in the form of ACL SETUSER. */
-export function missingPermissions(denied: readonly string[]): string {
-  const commands = denied.map((command) => {
+/** Returns the permissions for commands in the form of ACL SETUSER. */
+export function permissionsFor(needed: readonly string[]): string {
+  const commands = needed.map((command) => {
     const [name = "", argument] = command.split(" ");
     return name === "cluster" ? `+${name}|${argument}` : `+${name}`;
   });
   const ending = (end: string) =>
-    denied.flatMap((command) => (command.endsWith(end) ? [command.split(" ").at(-1) ?? ""] : []));
+    needed.flatMap((command) => (command.endsWith(end) ? [command.split(" ").at(-1) ?? ""] : []));
   const keys = ending(KEY).map((key) => `~${key.slice(0, -KEY.length)}{*`);
   const channels = ending(CHANNEL).map((channel) => `&${channel}`);
   return [...new Set(keys), ...new Set(channels), ...commands].join(" ");
@@ -61,5 +61,5 @@ export function aclRules({
 }): readonly string[] {
   const kind = clustered ? "cluster" : "single";
   const needed = neededCommands(loadScripts(), { kind, db, keyPrefix }, waitReplicas);
-  return ["resetkeys", "resetchannels", "-@all", ...missingPermissions(needed).split(" ")];
+  return ["resetkeys", "resetchannels", "-@all", ...permissionsFor(needed).split(" ")];
 }
