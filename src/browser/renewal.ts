@@ -228,9 +228,8 @@ export function createRenewal(
       if (outcome.ended) outcome = await call(path, token?.text);
       if (outcome.cause) throw unavailable(outcome.cause);
       if (outcome.ended && token) {
-        // The session is over, but somebody may be signed in. The service is asked, because other tabs may not know it yet. The token is
-        // kept meanwhile, so that a repeated sign-out names the same session if there is no response.
-        learn(doubt(known));
+        // The session is over, but somebody may be signed in. The service alone knows: other tabs may have a token of the session. This tab
+        // keeps its own meanwhile, so that a repeated sign-out names the same session if there is no response.
         await request();
         if (known.state !== "ended" && last.sub === token.claims.sub) throw unavailable();
       } else if (version === known.version) over();

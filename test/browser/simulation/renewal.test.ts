@@ -505,17 +505,26 @@ describe("a sign-out after a sign-in on another page, which this tab has not not
     expect(tab.session.snapshot).toMatchObject({ state: "active", claims: { sub: "bob" }, changed: true });
   });
 
-  test("of a session that is over already succeeds, though other tabs do not know it and the service was unreachable before", async () => {
-    const here = world();
-    const [tab, other] = [here.open(), here.open()];
-    for (const { session } of [tab, other]) session.subscribe(() => {});
-    await here.run(1_000);
-    here.revoke();
-    const ended = outcomeOf(tab.session.end());
-    await here.run(5_000);
-    expect(ended).toEqual({ done: true, value: undefined });
-    expect([tab, other].map(({ session }) => session.snapshot.state)).toEqual(["ended", "ended"]);
-  });
+  test.each([0, 300, 3_000])(
+    "of a session that is over already succeeds with a latency of %d ms, though other tabs do not know it and refreshes failed before",
+    async (latencyMs) => {
+      const here = world();
+      const [tab, other] = [here.open(), here.open()];
+      for (const { session } of [tab, other]) session.subscribe(() => {});
+      await here.run(1_000);
+      here.revoke();
+      here.latencyMs = latencyMs;
+      here.blocks = ({ url }) => url.endsWith("/refresh");
+      const failed = outcomeOf(tab.session.end());
+      await here.run(15_000);
+      expect(failed.error).toMatchObject({ reason: "unavailable" });
+      here.blocks = () => false;
+      const ended = outcomeOf(tab.session.end());
+      await here.run(15_000);
+      expect(ended).toEqual({ done: true, value: undefined });
+      expect([tab, other].map(({ session }) => session.snapshot.state)).toEqual(["ended", "ended"]);
+    },
+  );
 });
 
 describe("begin and dispose", () => {
