@@ -1,9 +1,13 @@
 import { writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
+import type { Redis } from "ioredis";
 import { afterEach, expect, test, vi } from "vitest";
 import type { TlsFiles } from "../../../../src/service/config/redis-url.ts";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
+import { createRedisConnections, disconnect } from "../../../../src/service/store/redis/connection/connection.ts";
+import { announcersOf } from "../../../../src/service/store/redis/connection/sentinels.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { selfSigned } from "../../../support/certificate.ts";
 import { freePort } from "../../../support/free-port.ts";
@@ -108,6 +112,55 @@ test("a failover while no Sentinel is connected takes the store to the new maste
   await sentinel.start(sentinelConfig(replica, "user service on >second ~* &* +@all"));
   await until(takesWrites);
   expect(printed).not.toHaveBeenCalled();
+});
+
+test("a Sentinel that starts after the store tells it of a failover that the others did not live to announce", async () => {
+  const [master, other] = [await startRedis(), await startRedis()];
+  const first = await startSentinel(master);
+  const late = new RedisServer(await freePort(), ["--sentinel"]);
+  cleanUp.push(...[master, other, first, late].map((server) => () => server.stop()));
+  const url = `redis+sentinel://127.0.0.1:${first.port},127.0.0.1:${late.port}/main`;
+  const store = await createRedisStore(redisOptions(url));
+  cleanUp.push(() => store.close());
+  await until(() => store.ping());
+  await until(async () => expect(await first.admin.client("LIST")).toMatch(/ sub=1 /));
+  await first.kill();
+  await late.start(sentinelConfig(other));
+  await until(async () => {
+    const before = await other.admin.dbsize();
+    await store.create(newSession(subject()), nonce(), { cap: 10 });
+    expect(await other.admin.dbsize()).toBeGreaterThan(before);
+  });
+});
+
+test("a Sentinel that falls silent while it is followed again leaves no promise that rejects unheard", async () => {
+  const unheard: unknown[] = [];
+  const hear = (reason: unknown) => void unheard.push(reason);
+  process.on("unhandledRejection", hear);
+  cleanUp.push(async () => void process.off("unhandledRejection", hear));
+  const master = await startRedis();
+  const sentinel = await startSentinel(master);
+  const connections = createRedisConnections(target(`redis+sentinel://127.0.0.1:${sentinel.port}/main`), 500);
+  const client = connections.connect().on("error", () => {}) as Redis;
+  cleanUp.push(...[master, sentinel].map((server) => () => server.stop()), async () => connections.close());
+  await until(async () => expect(await sentinel.admin.client("LIST")).toMatch(/ sub=1 /));
+  const [announcer] = announcersOf(client);
+  await sentinel.kill();
+  let received = "";
+  const silent = createServer((socket) =>
+    socket.on("data", (bytes) => {
+      received += bytes;
+      // It refuses the greeting, and has no reply to what follows.
+      if (!received.includes("subscribe"))
+        socket.write("-ERR unknown command 'HELLO'\r\n".repeat(`${bytes}`.split("*").length - 1));
+    }),
+  ).listen(sentinel.port);
+  cleanUp.push(async () => void silent.close());
+  await until(() => expect(received).toContain("subscribe"));
+  disconnect(client);
+  await until(() => expect(announcer?.status).toBe("end"));
+  await new Promise(setImmediate);
+  expect(unheard).toEqual([]);
 });
 
 test("why no Sentinel names the master is logged once, and what waiting does not correct is refused", async () => {

@@ -63,21 +63,22 @@ export class MasterConnector extends Connector {
 
   /** @param options only those of a connection that listens for failovers */
   override connectToSentinel(sentinel: Address, options?: RedisOptions): Redis {
-    const client = super.connectToSentinel(sentinel, options);
+    // ioredis would subscribe again by itself, and a failure of that would end the process: nothing handles the rejection.
+    const client = super.connectToSentinel(sentinel, options && { ...options, autoResubscribe: false });
     const { options: own } = this;
     const descriptor = { get: () => own.sentinelPassword, enumerable: true, configurable: true };
     Object.defineProperty(client.options, "password", descriptor); // It may have changed when the connection is opened again.
     client.on("error", (error) => (this.#failure = error));
-    if (options !== undefined) client.once("ready", () => client.on("ready", () => void this.#catchUp(client)));
+    if (options !== undefined) client.once("close", () => client.on("ready", () => void this.#catchUp(client)));
     return client;
   }
 
   /** Leaves the master if most Sentinels that reply name another one. The first to reply after a restart may not know of a failover yet. */
   async #catchUp(client: Redis): Promise<void> {
     try {
-      await client.subscribe("+switch-master"); // ioredis subscribes at this moment too. What is announced from now on arrives.
+      await client.subscribe("+switch-master"); // What is announced from now on arrives.
     } catch {
-      return; // The connection is lost again.
+      return; // The connection is lost again, or the Sentinel is silent.
     }
     const { failoverDetector } = this;
     const asked = failoverDetector?.sentinels.map(({ address }) => super.resolve(address)) ?? [];
