@@ -121,11 +121,11 @@ export function createRedisConnections(
       access.grant(own);
       // A server that was replaced or demoted keeps the subscription open. So it moves together with the client.
       const move = () => {
-        if (isAbandoned(own)) client.off("close", move);
-        else own.disconnect(true);
+        if (!leave()) own.disconnect(true);
       };
+      const leave = () => isAbandoned(own) && client.off("close", move);
       client.on("close", move);
-      return own.on("end", revive);
+      return own.on("end", revive).on("end", leave);
     },
     close: access.close,
   };
