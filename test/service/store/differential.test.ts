@@ -47,6 +47,8 @@ const pick = fc.oneof({ weight: 9, arbitrary: fc.nat(2) }, { weight: 1, arbitrar
 const reason = fc.constantFrom<EndReason>("logout", "revoked_by_admin");
 const R = REUSE_INTERVAL;
 const IDLE = 240 * SECOND;
+/** Shorter than the reuse interval, as long, longer, and too long to matter. Weighted so that most sessions live long. */
+const IDLE_TIMEOUTS = [R / 4, R / 2, R - 1, R, R + 1, 1.5 * R, 2 * R, IDLE, IDLE, IDLE, IDLE, IDLE];
 /** How long an id leads to one session, in ms: longer than a session and its marker. */
 const CLAIM = 4 * IDLE + MARKER_LIFE;
 /** The life of a device cookie, in ms. */
@@ -59,6 +61,7 @@ const step = fc.oneof(
       does: fc.constant("create" as const),
       user: pick,
       cap: fc.integer({ min: 1, max: 4 }),
+      idle: fc.constantFrom(...IDLE_TIMEOUTS),
       replaces: fc.option(pick),
       isOther: fc.boolean(),
       kind: fc.constantFrom(undefined, "browser" as const, "tv" as const),
@@ -141,6 +144,7 @@ const step = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("forget" as const), user: pick, ends: fc.boolean() }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant("endAttached" as const) }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant("expire" as const) }) },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -276,7 +280,7 @@ async function play(history: readonly Step[]): Promise<void> {
   for (const step of history) {
     switch (step.does) {
       case "create": {
-        const lifetimes = { idleTimeoutMs: IDLE, absoluteLifetimeMs: 4 * IDLE };
+        const lifetimes = { idleTimeoutMs: step.idle, absoluteLifetimeMs: 4 * step.idle };
         const required = step.required ? { deviceRequired: true as const } : {};
         const transport = step.transport && { transport: step.transport };
         const jkt = step.proof !== null && step.proof > 1 ? { dpopJkt: someProof(step.proof).thumbprint } : {};
