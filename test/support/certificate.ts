@@ -90,21 +90,26 @@ export function serverAuthority(names: readonly string[]): { readonly authority:
 
 export type ClientNames = { readonly commonName: string; readonly dns?: string; readonly uri?: string };
 
-/** Makes an authority for client certificates. */
-export function clientAuthority(commonName = "test clients") {
+/** Makes an authority for client certificates. @param lifeMs the life of the authority from now on; negative for an expired one */
+export function clientAuthority(commonName = "test clients", lifeMs = DAY) {
   const isAuthority = extension(BASIC_CONSTRAINTS, sequence(der(0x01, Buffer.from([0xff]))));
-  const { cert, privateKey } = certificate({ commonName, extensions: [isAuthority] });
+  const { cert, privateKey } = certificate({ commonName, extensions: [isAuthority], lifeMs });
   return {
     cert,
-    /** @param lifeMs the life from now on; negative for an expired certificate */
-    issue({ commonName: name, dns, uri }: ClientNames, lifeMs = DAY): Pem {
+    /** @param issuedLifeMs the life from now on; negative for an expired certificate */
+    issue({ commonName: name, dns, uri }: ClientNames, issuedLifeMs = DAY): Pem {
       const names = [
         ...(dns === undefined ? [] : [der(0x82, Buffer.from(dns))]),
         ...(uri === undefined ? [] : [der(0x86, Buffer.from(uri))]),
       ];
       const alternative = names.length === 0 ? [] : [extension(SUBJECT_ALT_NAME, sequence(...names))];
       const extensions = [extension(EXTENDED_KEY_USAGE, sequence(CLIENT_AUTH)), ...alternative];
-      return certificate({ commonName: name, issuer: { commonName, key: privateKey }, extensions, lifeMs });
+      return certificate({
+        commonName: name,
+        issuer: { commonName, key: privateKey },
+        extensions,
+        lifeMs: issuedLifeMs,
+      });
     },
   };
 }

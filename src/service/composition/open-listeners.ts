@@ -1,4 +1,10 @@
-import { AuthoritiesFault, type CertificateFiles, readCertificate } from "../../platform/listener/certificate-files.ts";
+import { RENEWAL_MS } from "../../platform/files/certificate-end.ts";
+import {
+  AuthoritiesFault,
+  type Certificate,
+  type CertificateFiles,
+  readCertificate,
+} from "../../platform/listener/certificate-files.ts";
 import { type Listener, openListener } from "../../platform/listener/listener.ts";
 import { resources } from "../../platform/listener/resources.ts";
 import type { Tls } from "../../platform/listener/secure.ts";
@@ -6,6 +12,7 @@ import { stallTolerances } from "../api/limits/overload.ts";
 import type { Config } from "../config/config.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
+import { exposeCertificate } from "../observability/state-metrics.ts";
 import { listenerLimits } from "./listener-limits.ts";
 import { startError } from "./start-error.ts";
 
@@ -23,6 +30,10 @@ const SETTINGS = {
 /** @throws StartError */
 export async function openListeners(config: Config, log: Logger, metrics: Metrics): Promise<Listeners> {
   const certificate = await certificateOf(config);
+  if (certificate !== undefined) {
+    reportEnd(certificate.current, log);
+    exposeCertificate(metrics, () => certificate.current.endsAt);
+  }
   const limits = limitsOf(config, log);
   const open = (name: "public" | "admin", host: string, port: number) =>
     openListener(name, host, port, {
@@ -76,6 +87,20 @@ async function certificateOf(config: Config): Promise<CertificateFiles | undefin
   }
 }
 
+/** Writes a line for each file with a certificate that ends soon, or has ended. Clients refuse the service then, or it refuses them. */
+function reportEnd({ endsAt, clientCaEndsAt = Number.POSITIVE_INFINITY }: Certificate, log: Logger): void {
+  const now = Date.now();
+  for (const [variable, expiresAt] of [
+    ["TLS_CERT_FILE", endsAt],
+    ["ADMIN_TLS_CLIENT_CA_FILE", clientCaEndsAt],
+  ] as const) {
+    if (expiresAt - now >= RENEWAL_MS) continue;
+    const hasEnded = expiresAt <= now;
+    const text = `a certificate in ${variable} ${hasEnded ? "has expired" : "expires"}: renew it, the file is followed`;
+    log[hasEnded ? "error" : "warn"]({ event: "certificate_expires", variable, expiresAt }, text);
+  }
+}
+
 function follow(
   certificate: CertificateFiles | undefined,
   listeners: Omit<Listeners, "stopFollowing">,
@@ -89,6 +114,7 @@ function follow(
         { event: "certificate_changed" },
         "new connections get the new TLS certificate, or authorities of clients",
       );
+      reportEnd(tls, log);
     },
     onRefusal: (fault) =>
       log.error(

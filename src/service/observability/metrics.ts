@@ -35,8 +35,8 @@ export type Metrics = {
 };
 
 type ReadSamples = () => Samples | Promise<Samples>;
-/** How the values of several workers are combined. `max` is for a value that all workers measure at one source, such as the store. */
-type Merge = "sum" | "max";
+/** How the values of several workers are combined. `max` and `min` are for what all measure at one source, such as the store. */
+type Merge = "sum" | "max" | "min";
 
 /** The values of a gauge by their labels. */
 type Samples = readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];

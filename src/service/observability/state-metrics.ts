@@ -3,6 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FeedState } from "../session/feed/feed.ts";
 import type { Metrics } from "./metrics.ts";
 
+const LISTENERS = ["public", "admin"] as const;
+
 type ListenerState = { connections(): number; readonly maxConnections: number };
 /** @param since when the key entered its state, in ms since the epoch */
 type KeyState = { readonly kind: string; readonly state: string; readonly since: number };
@@ -22,14 +24,13 @@ const COUNT_LIFE_MS = 60_000;
 
 export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSources): void {
   const { listeners, feed, ring, opened, isReady, clock = Date.now } = sources;
-  const names = ["public", "admin"] as const;
   const sessions = kept(() => opened.store.count(), COUNT_LIFE_MS, clock);
   gauge("session_active_sessions", "Live sessions in the store, about", async () => only(await sessions()), "max");
   gauge("session_open_connections", "Open connections", () =>
-    names.map((listener) => ({ labels: { listener }, value: listeners[listener].connections() })),
+    LISTENERS.map((listener) => ({ labels: { listener }, value: listeners[listener].connections() })),
   );
   gauge("session_max_connections", "How many connections may be open", () =>
-    names.map((listener) => ({ labels: { listener }, value: listeners[listener].maxConnections })),
+    LISTENERS.map((listener) => ({ labels: { listener }, value: listeners[listener].maxConnections })),
   );
   gauge("session_feed_watchers", "Watches of the revocation feed", () => only(feed.state().watchers));
   gauge("session_feed_entries", "Revocations that the feed holds in memory", () => only(feed.state().entries), "max");
@@ -51,6 +52,16 @@ export function exposeState({ gauge }: Pick<Metrics, "gauge">, sources: StateSou
   const unready = kept(async () => Number(!(await isReady())), 0, clock);
   gauge("session_unready", "1 while /readyz responds 503", async () => only(await unready()), "max");
   gauge("session_store_info", "The kind of the store", () => [{ labels: { kind: opened.kind }, value: 1 }], "max");
+}
+
+/** @param endsAt returns when the certificate ends that both listeners serve, in ms since the epoch */
+export function exposeCertificate({ gauge }: Pick<Metrics, "gauge">, endsAt: () => number): void {
+  gauge(
+    "session_certificate_expiration_timestamp_seconds",
+    "When the TLS certificate of a listener, or one of its chain, ends (Unix time)",
+    () => LISTENERS.map((listener) => ({ labels: { listener }, value: endsAt() / 1000 })),
+    "min",
+  );
 }
 
 const only = (value: number | undefined) => (value === undefined ? [] : [{ labels: {}, value }]);

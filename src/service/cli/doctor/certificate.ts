@@ -2,13 +2,10 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import { certificateEnd, RENEWAL_MS } from "../../../platform/files/certificate-end.ts";
 import { errorMessage } from "../../../platform/files/error-code.ts";
 import type { Config } from "../../config/config.ts";
-import { DAY_MS } from "../../config/values.ts";
 import type { Report } from "./finding.ts";
-
-/** How long before its expiry a certificate should have been renewed, in ms. */
-const RENEWAL_MS = 14 * DAY_MS;
 
 export function checkCertificate(report: Report, config: Config, clock: () => number): void {
   const { tlsCertFile, tlsKeyFile, adminTlsClientCaFile } = config;
@@ -49,13 +46,16 @@ function isFor(certificate: X509Certificate, name: string): boolean {
 
 function checkFile(report: Report, variable: string, path: string, now: number): X509Certificate | undefined {
   let certificate: X509Certificate;
+  let until: number;
   try {
-    certificate = new X509Certificate(readFileSync(path));
+    const pem = readFileSync(path, "utf8");
+    certificate = new X509Certificate(pem);
+    until = certificateEnd(pem);
   } catch (error) {
     report.fault(`${variable}: ${path} holds no certificate (${errorMessage(error)})`, "name a certificate in PEM");
     return undefined;
   }
-  const [from, until] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
+  const from = certificate.validFromDate.getTime();
   const day = new Date(until).toISOString().slice(0, 10);
   const renewal = "renew it; the service follows the file";
   if (until <= now) report.fault(`${variable}: ${path} expired on ${day}`, renewal);

@@ -253,6 +253,12 @@ describe("the certificate", () => {
     ]);
   });
 
+  test("is no better than its chain", async () => {
+    const leaf = lasting(30);
+    const env = write({ ...leaf, cert: `${leaf.cert}${clientAuthority("old", -86_400_000).cert}` });
+    expect(await problems(env)).toEqual([expect.stringMatching(/^fault certificate: TLS_CERT_FILE: .* expired on /)]);
+  });
+
   test("is a fault for another host than that of ISSUER", async () => {
     const env = { ...write(lasting(30)), ISSUER: "https://other.example.invalid" };
     expect(await problems(env)).toEqual([

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { SignalsAdminService, SubscriptionKind } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import { SessionService } from "../../../../gen/auth/v1/session_pb.ts";
+import { selfSigned } from "../../../support/certificate.ts";
 import type { Caller } from "../../../support/clients.ts";
 import { onExit } from "../../../support/on-exit.ts";
 import { PATIENCE_MS } from "../../../support/patience.ts";
@@ -41,6 +42,9 @@ const SOCKETS_PER_ADDRESS = 30;
 
 let redis: RedisServer;
 let service: Service;
+/** An instance that serves a certificate itself. */
+let secure: Service;
+let ca: Buffer;
 let prometheus: string;
 let stopPrometheus: () => Promise<unknown>;
 let watching: AbortController;
@@ -60,14 +64,28 @@ beforeAll(async () => {
     ...{ MIGRATE_COOKIES: "connect.sid", MIGRATE_URL: `http://127.0.0.1:${await freePort()}/` },
   });
   const directory = scratch();
+  const { cert, key } = selfSigned();
+  const [TLS_CERT_FILE, TLS_KEY_FILE] = [join(directory, "cert.pem"), join(directory, "key.pem")];
+  writeFileSync(TLS_CERT_FILE, cert);
+  writeFileSync(TLS_KEY_FILE, key);
+  ca = Buffer.from(cert);
+  secure = await startService({ TLS_CERT_FILE, TLS_KEY_FILE });
   const port = await freePort();
-  const targets = [new URL(service.adminUrl).host];
+  const targetsOf = ({ adminUrl }: Service) => [{ targets: [new URL(adminUrl).host] }];
   writeFileSync(
     join(directory, "prometheus.json"),
     JSON.stringify({
       global: { scrape_interval: "1s", evaluation_interval: "1s" },
       rule_files: [join(FILES, "alerts.yml")],
-      scrape_configs: [{ job_name: "session-service", static_configs: [{ targets }] }],
+      scrape_configs: [
+        { job_name: "session-service", static_configs: targetsOf(service) },
+        {
+          job_name: "session-service-tls",
+          scheme: "https",
+          tls_config: { ca_file: TLS_CERT_FILE },
+          static_configs: targetsOf(secure),
+        },
+      ],
     }),
   );
   const child = spawn(
@@ -93,6 +111,7 @@ afterAll(async () => {
   watching.abort();
   await stopPrometheus();
   await service.stop();
+  await secure.stop();
   await redis.stop();
 });
 
@@ -173,8 +192,9 @@ test("every panel says what it shows, in at most 25 words", () => {
 });
 
 test("every metric that the dashboard or a rule names is exposed", async () => {
-  const { body } = await request(service.adminUrl, { path: "/metrics" });
-  const exposed = new Set([...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
+  const plain = await request(service.adminUrl, { path: "/metrics" });
+  const overTls = await request(secure.adminUrl, { path: "/metrics", ca });
+  const exposed = new Set([...`${plain.body}${overTls.body}`.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
   const named = [...queries.map(([, query]) => query), ...rules.map(({ expr }) => expr)].flatMap(
     (expr) => expr.match(/\b(?:session|nodejs|process)_\w+/g) ?? [],
   );

@@ -1,0 +1,16 @@
+import { X509Certificate } from "node:crypto";
+
+/** How long before it ends a certificate should have been renewed, in ms. */
+export const RENEWAL_MS = 14 * 86_400_000;
+
+/** Returns when the first of the certificates in a PEM text ends, in ms since the epoch; Infinity if it has none. */
+export function certificateEnd(pem: string): number {
+  const ends = (pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [pem]).map((text) => {
+    try {
+      return new X509Certificate(text).validToDate.getTime();
+    } catch {
+      return Number.POSITIVE_INFINITY; // OpenSSL ignores what it cannot read behind the first authority of a file.
+    }
+  });
+  return Math.min(...ends);
+}
