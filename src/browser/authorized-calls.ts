@@ -19,10 +19,10 @@ const abortable = <T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> =>
     signal.throwIfAborted();
     // A signal may live as long as the page, and browsers keep all of its listeners, also those of requests that follow it.
     const abort = () => reject(signal.reason);
-    signal.addEventListener("abort", abort);
     run()
       .then(resolve, reject)
       .then(() => signal.removeEventListener("abort", abort));
+    signal.addEventListener("abort", abort);
   });
 
 export const bearer = (token: string): string => `Bearer ${token}`;

@@ -26,8 +26,9 @@ export function createRenewal(
   display: Display,
   initial: HeldToken | undefined,
 ) {
-  // The name contains the version of the messages, so that tabs with another version of the kit use another channel.
-  const name = `session/1:${baseUrl}`;
+  // The name contains the version of the messages, so that tabs with another version of the kit use another channel. The URL in it is as
+  // `fetch` resolves it, so that tabs which spell it differently share their locks and channels.
+  const name = `session/1:${new Request(`${baseUrl}/`).url.replace(/\/$/, "")}`;
   const hint = () => hintOf(realm, hintCookie);
   const open = (channelName: string) =>
     openChannel(realm, channelName, (message) =>

@@ -9,7 +9,7 @@ import { type Claims, holdToken } from "./token.ts";
 const MIN_VALIDITY_MS = 10_000;
 
 export type SessionOptions = {
-  /** The origin of the service. Default, also for an empty text: the origin of the page. */
+  /** The origin of the service. Default: the origin of the page. */
   readonly baseUrl?: string;
   /** Other origins to which `fetch` may send the access token. The origins of the page and of the service are always included. */
   readonly origins?: readonly string[];
@@ -97,21 +97,22 @@ export type Session = {
  * const orders = await session.fetch("/api/orders");
  */
 export function createSession(options: SessionOptions = {}, realm: Realm = globalThis): Session {
-  const { initial } = options;
   const pageOrigin = realm.location?.origin;
+  const { initial, baseUrl = pageOrigin } = options;
   const disposal = new AbortController();
   const disposed = disposal.signal;
   const display = createDisplay(realm, disposed);
   let renewal: ReturnType<typeof createRenewal> | undefined;
 
+  const arrived = (given?: Initial) => given && holdToken({ ...given, atMs: realm.Date.now() - given.ageMs }, realm);
+
   /** Opens channels and listeners at the first use. */
   function use(): NonNullable<typeof renewal> {
     if (disposed.aborted) throw new SessionError("disposed");
+    // The URL stays as the application spells it, because the device kit has named the keys that it keeps by it.
     renewal ??= createRenewal(
       realm,
-      // The URL is written as `fetch` resolves it, so that tabs which spell it differently share their locks and channels. An empty one,
-      // from a variable of the build that is not set, would be that of the page.
-      new Request((options.baseUrl || pageOrigin) as string).url.replace(/\/+$/, ""),
+      (baseUrl as string).replace(/\/$/, ""),
       options.hintCookie,
       disposed,
       display,
@@ -120,18 +121,16 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
     return renewal;
   }
 
-  const arrived = (given?: Initial) => given && holdToken({ ...given, atMs: realm.Date.now() - given.ageMs }, realm);
-
   const accessToken = async () => use().accessToken(options.minValidityMs ?? MIN_VALIDITY_MS);
 
   async function tokenFor(url: string, mode?: string): Promise<string> {
     const originOf = (text: string) => new URL(text, pageOrigin).origin;
-    const known = [pageOrigin, options.baseUrl, ...(options.origins ?? [])];
+    const known = [pageOrigin, baseUrl, ...(options.origins ?? [])];
     if (mode !== "no-cors" && known.some((one) => one && originOf(one) === originOf(url))) return accessToken();
     throw new TypeError(`no token: ${url}`);
   }
 
-  const replace = async (text: string) => use().replace(text);
+  const replace = (text: string) => use().replace(text);
 
   // On a server it has no use, and would read the clock, which prerendering does not allow.
   if (initial && realm.document) use();

@@ -1,6 +1,6 @@
 /** When the kit asks the other tabs, when it asks the service, and when it waits, in a simulated browser. */
 import { getEventListeners } from "node:events";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { outcomeOf, TOKEN_LIFE_S, World } from "./world.ts";
 
 const LIFE_MS = TOKEN_LIFE_S * 1000;
@@ -577,17 +577,34 @@ describe("where requests go", () => {
     expect(urls).toEqual(["https://auth.example/v1/auth/refresh", "https://app.example/session/v1/auth/refresh"]);
   });
 
-  test("tabs that spell the base URL of a service differently share its refreshes", async () => {
-    const here = world();
-    const spellings = ["https://app.example", "https://app.example:443//", "HTTPS://App.Example", "", undefined];
-    const tabs = spellings.map((baseUrl) => here.open({ baseUrl } as { baseUrl: string }));
-    const urls = new Set<string>();
-    here.blocks = ({ url }) => !urls.add(url);
-    const asked = tabs.map(({ session }) => outcomeOf(session.accessToken()));
-    await here.run(5_000);
-    expect(new Set(asked.map(({ value }) => value ?? "none")).size).toBe(1);
-    expect([...urls]).toEqual(["https://app.example/v1/auth/refresh"]);
-    expect(here.refreshes).toBe(1);
+  test("tabs that spell the base URL of a service differently share its refreshes, and the URLs stay as they are spelled", async () => {
+    const urls: unknown[] = [];
+    // Browsers resolve URLs against that of the page.
+    const Resolving = class extends Request {
+      constructor(input: string | URL | Request, init?: RequestInit) {
+        if (String(input).endsWith("/refresh")) urls.push(input);
+        super(typeof input === "string" ? new URL(input, "https://app.example/orders?page=2") : input, init);
+      }
+    };
+    vi.stubGlobal("Request", Resolving);
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const spellings = ["/", "https://app.example", "https://app.example:443/", "HTTPS://App.Example", "", undefined];
+    for (const first of spellings) {
+      const here = world();
+      const tabs = [first, ...spellings].map((baseUrl) => here.open({ baseUrl } as { baseUrl: string }));
+      const asked = [];
+      for (const { session } of tabs) {
+        asked.push(outcomeOf(session.accessToken()));
+        await here.run(1_000);
+      }
+      expect(new Set(asked.map(({ value }) => value ?? "none")).size).toBe(1);
+      expect([here.refreshes, [...here.channels].map(({ name }) => name)]).toEqual([1, Array(7).fill(NAME)]);
+    }
+    // The device kit of version 0.2.0 has named the keys that browsers keep by these.
+    const own = "https://app.example";
+    expect(urls).toEqual(
+      ["", own, `${own}:443`, "HTTPS://App.Example", "", own].map((base) => `${base}/v1/auth/refresh`),
+    );
   });
 
   test("an origin that the application names gets the token, and another one does not", async () => {
