@@ -1,4 +1,4 @@
-import { isIP } from "node:net";
+import { BlockList, isIP, isIPv6 } from "node:net";
 import { isNetwork } from "../../platform/net/proxy-trust.ts";
 import type { AddFault, Read } from "./reader.ts";
 import {
@@ -56,8 +56,14 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
  * Whether two hosts never share a socket address. A name may stand for any address. The system would not refuse the second listener of
  * workers, which share their ports, and calls would reach one API instead of the other.
  */
-const areApart = (one: string, other: string) =>
-  one !== other && [one, other].every((name) => isIP(name) !== 0 && !/^[0:.]*$/.test(name));
+function areApart(one: string, other: string): boolean {
+  if ([one, other].some((name) => isIP(name) === 0 || /^(::ffff:)?[0:.]*$/i.test(name))) return false;
+  const spellings = new BlockList(); // It takes ::1 and 0:0::1 for one address, and so an IPv4 address within IPv6.
+  spellings.addAddress(one, familyOf(one));
+  return !spellings.check(other, familyOf(other));
+}
+
+const familyOf = (address: string) => (isIPv6(address) ? "ipv6" : "ipv4");
 
 const network = (text: string): Parsed<string> =>
   isNetwork(text)
