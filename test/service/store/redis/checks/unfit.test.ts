@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { StoreRefused, StoreUnavailable } from "../../../../../src/service/session/ports.ts";
+import { readLua } from "../../../../../src/service/store/redis/scripts.ts";
 import { freePort } from "../../../../support/free-port.ts";
 import { RedisServer } from "../../../../support/redis.ts";
 import { expectUnavailable, login, open, openEarly, server } from "../../../../support/store/redis.ts";
@@ -129,6 +130,12 @@ describe("a Redis that must not be used", () => {
       await expect(open(redis.url)).rejects.toThrow(refusal);
     },
   );
+
+  test("one whose scripts cannot check permissions names that alone", async () => {
+    const { admin } = await server();
+    const text = readLua("permissions").replace("\n", "\nlocal redis = {}\n");
+    expect(await admin.eval(text, 0, "info", "get {00}")).toEqual(["!redis.acl_check_cmd"]);
+  });
 
   test("one that knows a command no more is an outage, not a bug, and no argument is repeated", async () => {
     const redis = await server("--appendonly", "yes", "--appendfsync", "always");
