@@ -31,7 +31,7 @@ import { endUpstream } from "../session/endings/upstream.ts";
 import { ServiceError } from "../session/errors.ts";
 import { type Authentication, parseSessionId } from "../session/model.ts";
 import { type AccessTokens, type RefreshTokens, type SessionStore, StoreUnavailable } from "../session/ports.ts";
-import { authenticateCookie } from "../session/rotation/presented-cookie.ts";
+import { authenticateCookie, newestFirst } from "../session/rotation/presented-cookie.ts";
 import { wallMs } from "../session/time.ts";
 import type { SessionsOfBrowsers, SignedIn } from "../sign-in/sessions.ts";
 import type { User } from "../sign-in/user.ts";
@@ -136,9 +136,10 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
     header: request.headers.cookie ?? null,
     origin: new NodeRequestSource(request, trust).origin(),
   });
-  const currentOf = (request: Request) => {
+  const currentOf = async (request: Request) => {
     const found = presented(request);
-    return found.ok ? found.tokens[0].sid : undefined;
+    const ordered = found.ok ? await newestFirst(store, found.tokens) : found;
+    return ordered.ok ? ordered.tokens[0].sid : undefined;
   };
 
   return {
@@ -147,8 +148,8 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
     async create(user, request): Promise<SignedIn> {
       const wanted = wantedSession(config, deps, user, new NodeRequestSource(request, trust));
       if (wanted === undefined) return { ok: false, problem: "refused" };
-      const limit = limitOf(deps.limitPolicies(), wanted);
-      const created = await create(deps, wanted, requesterOf(request, trust), { replaces: currentOf(request), limit });
+      const [limit, replaces] = [limitOf(deps.limitPolicies(), wanted), await currentOf(request)];
+      const created = await create(deps, wanted, requesterOf(request, trust), { replaces, limit });
       if (!created.ok) {
         return { ok: false, problem: created.reason === "rate_limited" ? "too_many" : "too_many_sessions" };
       }
@@ -158,7 +159,7 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
     async elevate(text, user, request) {
       const sid = parseSessionId(text);
       // Another user may have signed in here, or the session has ended.
-      if (sid === undefined || sid !== currentOf(request)) return false;
+      if (sid === undefined || sid !== (await currentOf(request))) return false;
       const found = await store.find(sid);
       if (!found.ok || !mayContinue(found.session, user, store.shiftMs({ sid }))) return false;
       // The provider need not report the time, and the user has just come from there.
@@ -186,12 +187,13 @@ function sessionsOfBrowsers(config: Config, deps: Deps, trust: Trust): SessionsO
       const old = oldCookiesAfterLogout(config.migrateCookies, config.cookie, sent);
       const cookies = [...cookiesAfterLogout(deps, sent), ...old];
       if (!found.ok && found.reason !== "ambiguous") return { ok: true, subject: undefined, cookies };
-      const session = found.ok ? await store.find(found.tokens[0].sid) : found;
+      const current = await currentOf(request);
+      const session = current && (await store.find(current));
       const requester = requesterOf(request, trust);
       const ended = found.ok ? await logoutByCookie(deps, found.tokens, requester, undefined, shown) : found;
       if (!ended.ok && ended.reason === "unknown_session") return { ok: true, subject: undefined, cookies: [] };
       if (!ended.ok) return { ok: false, cookies: cookiesElsewhere(deps, sent) };
-      return { ok: true, subject: session.ok ? session.session.subject : undefined, cookies };
+      return { ok: true, subject: session?.ok ? session.session.subject : undefined, cookies };
     },
   };
 }

@@ -19,8 +19,11 @@ type SignedOut = { readonly cookies: readonly string[] } & (
 
 /** What sign-in needs of the service. Each function rejects if the store does not respond. */
 export interface SessionsOfBrowsers {
-  /** Returns the id of the browser's session, whether or not it is live. */
-  current(request: Request): string | undefined;
+  /**
+   * Returns the id of the browser's session, whether or not it is live. Of several it is the newest live one, which a refresh serves too;
+   * undefined if they have different users.
+   */
+  current(request: Request): Promise<string | undefined>;
   /** Creates a session, and ends the browser's former one in the same step. */
   create(user: User, request: Request): Promise<SignedIn>;
   /** Records that the user of a session has authenticated again; false if it is not a live session of that user. */

@@ -133,7 +133,7 @@ async function login(context: Context, request: Request, query: URLSearchParams)
   if (!begun.ok) return failed(context, settings, begun, `${LOGIN}?${query}`);
   const { maxAgeSeconds, acrValues } = wishes;
   const isStepUp = maxAgeSeconds !== undefined || acrValues !== undefined;
-  const elevates = isStepUp ? context.sessions.current(request) : undefined;
+  const elevates = isStepUp ? await context.sessions.current(request) : undefined;
   const cookies = pending.begin(request.headers.cookie ?? "", {
     provider: settings.name,
     ...begun.secrets,

@@ -346,6 +346,55 @@ describe("cookies of several scopes and systems", () => {
     expect(await sessionsOf(service, subject)).toHaveLength(1);
   });
 
+  /** Returns a browser that sends the cookies of two sessions of a user, and the ids of these: first an ended or an older one. */
+  async function withTwoSessions(name: string, former: "ended" | "older") {
+    const [first, browser] = [openBrowser(), openBrowser()];
+    const [older, newer] = [
+      await first.signIn(loginAt(service), name).then(() => claimsOf(first, service)),
+      await browser.signIn(loginAt(service), name).then(() => claimsOf(browser, service)),
+    ];
+    if (former === "ended") {
+      const caller = openAdmin(service);
+      message(await caller.call(admin.revokeSession, { sessionId: String(older.sid) }, bearer(service.adminToken)));
+      caller.close();
+    }
+    browser.jar.set(
+      "refresh_token",
+      `${first.jar.get("refresh_token")}; refresh_token=${browser.jar.get("refresh_token")}`,
+    );
+    return { browser, older: String(older.sid), newer: String(newer.sid) };
+  }
+  const idsOf = async (name: string) => (await sessionsOf(service, name)).map(({ sessionId }) => sessionId);
+
+  describe.each(["ended", "older"] as const)(
+    "with the cookie of an %s session before that of the present one",
+    (former) => {
+      test("a second authentication elevates the present session", async () => {
+        const name = somebody();
+        const { browser, newer } = await withTwoSessions(name, former);
+        const end = await browser.signIn(loginAt(service, "&prompt=login&max_age=0"), name);
+        expect(end.status).toBe(200);
+        expect((await claimsOf(browser, service)).sid).toBe(newer);
+        expect(await idsOf(name)).toEqual([newer]);
+      });
+
+      test("another login replaces the present session", async () => {
+        const name = somebody();
+        const { browser, newer } = await withTwoSessions(name, former);
+        await browser.signIn(loginAt(service), name);
+        expect(await idsOf(name)).not.toContain(newer);
+      });
+
+      test("sign-out also ends the session of the provider", async () => {
+        const name = somebody();
+        const { browser } = await withTwoSessions(name, former);
+        const end = await browser.send(`${service.publicUrl}/v1/auth/sign-out`);
+        expect(end.url).toMatch(`${provider.issuer}/session/end`);
+        expect(await idsOf(name)).toEqual([]);
+      });
+    },
+  );
+
   test("a login removes cookies of other scopes, whose users would be ambiguous beside the new one", async () => {
     const { url, saved } = await callbackUrl(openBrowser(), service, "heidi");
     const earlier = async () => `refresh_token=${await tokenOf(service, somebody())}`;
