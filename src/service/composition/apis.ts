@@ -64,6 +64,8 @@ type Apis = {
   readonly docsKey: string | undefined;
   /** Returns whether `/readyz` responds 200. */
   isReady(): Promise<boolean>;
+  /** Begins what runs without a request: polling for the security events of providers. */
+  start(): void;
   /** Makes `/readyz` respond 503 from now on. */
   drain(): void;
   /** Ends streams and overload control. */
@@ -84,6 +86,9 @@ export function createApis(deps: Deps): Apis {
   const apiDeps = apiDepsOf(deps, draining.signal, stopping.signal);
   const sessions = sessionParts(deps);
   const creation = creationSettings(deps, audience);
+  const { accept, onUnavailable } = apiDeps;
+  const signInDeps = { ...sessions, ...creation, ring, issuer, log, accept, onUnavailable, stopping: stopping.signal };
+  const signIn = providerSignIn && openProviderSignIn(config, signInDeps, providerSignIn);
   return {
     docsKey,
     publicHandler: publicHandler(config, apiDeps, {
@@ -96,22 +101,7 @@ export function createApis(deps: Deps): Apis {
       audiences: new Set([audience, ...others]),
       lastSeen: LAST_SEEN[config.lastSeen],
       migration: openMigration(config, { ...sessions, ...creation, ring, issuer, entropy, log, metrics }),
-      providerRoute:
-        providerSignIn &&
-        openProviderSignIn(
-          config,
-          {
-            ...sessions,
-            ...creation,
-            ring,
-            issuer,
-            log,
-            accept: overload.accept,
-            stopping: stopping.signal,
-            onUnavailable: apiDeps.onUnavailable,
-          },
-          providerSignIn,
-        ),
+      providerRoute: signIn?.route,
       docsSignIn:
         docsKey === undefined
           ? undefined
@@ -132,6 +122,7 @@ export function createApis(deps: Deps): Apis {
       revokedKeyIds: () => ring.current.revokedKids,
     }),
     isReady: async () => !draining.signal.aborted && (await resolves(apiDeps.ready())),
+    start: () => signIn?.pollEvents(),
     drain: () => draining.abort(),
     close() {
       stopping.abort();

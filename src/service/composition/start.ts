@@ -52,7 +52,6 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const urls = { publicUrl: listeners.public.url, adminUrl: listeners.admin.url };
   const issuer = config.issuer ?? `${listeners.public.scheme}://127.0.0.1:${listeners.public.port}`;
   reportSettings(config, issuer, log);
-
   const opened = early ?? (await open().catch((error: unknown) => giveUp(error, () => closeAll(listeners))));
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);
@@ -102,6 +101,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
 
   await waitForStore(store, log).catch((error: unknown) => giveUp(error, () => stop("now")));
   signals?.start();
+  apis.start();
   reportReady(out, config, { ...urls, store: opened.kind, docsKey: apis.docsKey });
   return { ...urls, stop };
 }

@@ -8,12 +8,11 @@ import { BACKCHANNEL_LOGOUT, createBackchannelLogout } from "./backchannel-logou
 import { createPages, type SignInReply, send, withCookies } from "./pages.ts";
 import { LOGIN, loginUrl, wishesOf } from "./parameters.ts";
 import { createPendingLogins, type PendingLogin } from "./pending-logins.ts";
+import type { SessionsOfBrowsers } from "./ports.ts";
 import { createProvider, type ProviderFailure } from "./provider.ts";
 import type { ReceiverDeps } from "./receiver.ts";
 import { destinationOf } from "./return-to.ts";
-import { createAcceptEvent, createSecurityEvents, SECURITY_EVENTS } from "./security-events.ts";
-import { pollEvents } from "./security-polls.ts";
-import type { SessionsOfBrowsers } from "./sessions.ts";
+import { type AcceptEvent, createSecurityEvents, SECURITY_EVENTS } from "./security-events.ts";
 import { type User, userOf } from "./user.ts";
 
 type Deps = {
@@ -21,6 +20,7 @@ type Deps = {
   readonly origin: string;
   readonly providers: () => readonly ProviderSettings[];
   readonly sessions: SessionsOfBrowsers;
+  readonly acceptEvent: AcceptEvent;
   readonly seal: Parameters<typeof createPendingLogins>[0]["seal"];
   /** Returns whether pages of another origin may use the service. */
   readonly isAllowed: (origin: string) => boolean;
@@ -38,8 +38,6 @@ type Deps = {
   readonly takeFailure: ReceiverDeps["takeFailure"];
   /** Counts a request that has no authentic credential, although its response is no refusal. */
   readonly noteUnauthenticated: (request: Request) => void;
-  /** Is aborted when the service stops. */
-  readonly stopping: AbortSignal;
 };
 
 const CALLBACK = "/v1/auth/callback";
@@ -58,12 +56,10 @@ export function createSignIn(deps: Deps): Route {
   const context = { ...deps, pages, pending, providerOf: createProviders() };
   const receiving = { ...deps, end: deps.sessions.endLogin, tokens: deps.sessions.tokens };
   const verify = (settings: ProviderSettings, token: string) => context.providerOf(settings).verifyLogout(token);
-  const accept = createAcceptEvent(receiving);
   const receivers = new Map([
     [BACKCHANNEL_LOGOUT, createBackchannelLogout({ ...receiving, verify })],
-    [SECURITY_EVENTS, createSecurityEvents(accept, receiving)],
+    [SECURITY_EVENTS, createSecurityEvents(deps.acceptEvent, receiving)],
   ]);
-  pollEvents({ ...deps, accept });
 
   const handle = (request: Request, response: Response) => {
     if (request.method !== "GET") {

@@ -1,9 +1,9 @@
-/** The interface through which sign-in creates, elevates and ends sessions. */
+/** What sign-in needs for creating, elevating and ending sessions (browser-sessions.ts). */
 import type { Request } from "../../platform/listener/exchange.ts";
 import type { EndedLogin, UsedTokens } from "./backchannel-logout.ts";
 import type { User } from "./user.ts";
 
-export type SignedIn =
+type SignedIn =
   | { readonly ok: true; readonly cookies: readonly string[] }
   | { readonly ok: false; readonly problem: "too_many" | "too_many_sessions" | "refused" };
 
