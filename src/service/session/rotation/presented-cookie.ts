@@ -23,7 +23,7 @@ export type PresentedTokens = readonly [RefreshToken, ...RefreshToken[]];
 export type AuthenticTokens = { readonly ok: true; readonly tokens: PresentedTokens };
 
 /** Orders the tokens of one session: positive if `a` is newer than `b`. */
-export function compareAge(a: PresentedToken, b: PresentedToken): number {
+export function compareNewness(a: PresentedToken, b: PresentedToken): number {
   return a.generation - b.generation || a.issuedAt - b.issuedAt;
 }
 
@@ -49,7 +49,7 @@ function parseAll(refreshTokens: Parser, values: readonly string[]): AuthenticTo
     }
     const { token } = result;
     const known = newest.get(token.sid);
-    if (known === undefined || compareAge(token, known) > 0) newest.set(token.sid, token);
+    if (known === undefined || compareNewness(token, known) > 0) newest.set(token.sid, token);
   }
   const [first, ...others] = newest.values();
   if (first === undefined) return refusal;
@@ -73,8 +73,8 @@ export async function newestFirst(
   );
   const subjects = new Set(found.flatMap(({ session }) => session?.subject ?? []));
   if (subjects.size > 1) return AMBIGUOUS;
-  const age = (session: (typeof found)[number]["session"]) => session?.createdAt ?? Number.NEGATIVE_INFINITY;
-  found.sort((a, b) => age(b.session) - age(a.session) || (a.token.sid < b.token.sid ? -1 : 1));
+  const createdAtOf = (session: (typeof found)[number]["session"]) => session?.createdAt ?? Number.NEGATIVE_INFINITY;
+  found.sort((a, b) => createdAtOf(b.session) - createdAtOf(a.session) || (a.token.sid < b.token.sid ? -1 : 1));
   const [first = tokens[0], ...others] = found.map(({ token }) => token);
   return { ok: true, tokens: [first, ...others] };
 }

@@ -4,7 +4,7 @@ import type { Session } from "../../../../src/service/session/model.ts";
 import type { RefreshToken } from "../../../../src/service/session/ports.ts";
 import {
   authenticateCookie,
-  compareAge,
+  compareNewness,
   newestFirst,
   type PresentedCookie,
   type PresentedTokens,
@@ -54,9 +54,9 @@ test.each<[string, PresentedCookie, object]>([
 test("of two tokens of one age, the first is used", () => {
   const twin = { ...A, nonce: "twin" };
   expect(authenticateCookie(REFRESH_TOKENS, [text(A), text(twin)])).toEqual({ ok: true, tokens: [A] });
-  expect(compareAge(A, twin)).toBe(0);
+  expect(compareNewness(A, twin)).toBe(0);
   // The generation decides before the time.
-  expect(compareAge(A, { ...older, issuedAt: storeMs(NOW + 1) })).toBeGreaterThan(0);
+  expect(compareNewness(A, { ...older, issuedAt: storeMs(NOW + 1) })).toBeGreaterThan(0);
 });
 
 test("for one token, the store is not read", async () => {

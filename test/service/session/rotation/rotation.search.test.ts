@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { compareAge } from "../../../../src/service/session/rotation/presented-cookie.ts";
+import { compareNewness } from "../../../../src/service/session/rotation/presented-cookie.ts";
 import { decide, firstState } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { type Assumptions, browser } from "./rotation-search/browser.ts";
@@ -48,13 +48,13 @@ describe("a late command", () => {
 
 describe("a deployment that changes the scope of its cookie, or whose instances differ in it", () => {
   test("logs no browser out that sends two cookies: the newest token counts", () => {
-    expect(search({ time: grid(1), inFlight: 2, scopes: compareAge })).toMatchObject(proved);
-    expect(search({ time: DENSE, inFlight: 1, scopes: compareAge })).toMatchObject(proved);
-    expect(search({ time: grid(1), inFlight: 1, late: "does nothing", scopes: compareAge })).toMatchObject(proved);
+    expect(search({ time: grid(1), inFlight: 2, scopes: compareNewness })).toMatchObject(proved);
+    expect(search({ time: DENSE, inFlight: 1, scopes: compareNewness })).toMatchObject(proved);
+    expect(search({ time: grid(1), inFlight: 1, late: "does nothing", scopes: compareNewness })).toMatchObject(proved);
   });
 
   test("would log it out if the oldest counted", () => {
-    const { counterexample } = search({ time: grid(1), inFlight: 1, scopes: (a, b) => compareAge(b, a) });
+    const { counterexample } = search({ time: grid(1), inFlight: 1, scopes: (a, b) => compareNewness(b, a) });
     expect(counterexample).toEqual([
       "a tab sends the child: rotate",
       "0.5 R",

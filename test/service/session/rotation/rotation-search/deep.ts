@@ -2,7 +2,7 @@
  * `npm run search` runs the searches of rotation.search.test.ts with more requests in flight. With DEPTH=1 it takes seconds, and with
  * each further level ten times as long.
  */
-import { compareAge } from "../../../../../src/service/session/rotation/presented-cookie.ts";
+import { compareNewness } from "../../../../../src/service/session/rotation/presented-cookie.ts";
 import { decide } from "../../../../../src/service/session/rotation/rotation.ts";
 import { type Assumptions, browser } from "./browser.ts";
 import { explore } from "./explore.ts";
@@ -27,7 +27,7 @@ const SEARCHES: readonly (readonly Search[])[] = [
       late: "does nothing",
       clockIsSet: "time goes on as before",
     },
-    { name: "2 in flight, multiples of R/2, two scopes", time: grid(1), inFlight: 2, scopes: compareAge },
+    { name: "2 in flight, multiples of R/2, two scopes", time: grid(1), inFlight: 2, scopes: compareNewness },
   ],
   [
     { name: "3 in flight, any times", time: DENSE, inFlight: 3 },
@@ -41,7 +41,7 @@ const SEARCHES: readonly (readonly Search[])[] = [
       late: "does nothing",
       clockIsSet: "time goes on as before",
     },
-    { name: "2 in flight, any times, two scopes", time: DENSE, inFlight: 2, scopes: compareAge },
+    { name: "2 in flight, any times, two scopes", time: DENSE, inFlight: 2, scopes: compareNewness },
   ],
   [
     { name: "4 in flight, any times", time: DENSE, inFlight: 4 },
