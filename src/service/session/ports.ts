@@ -88,7 +88,8 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
 
   /**
    * Refreshes a session: applies the rules of devices/binding.ts, then those of rotation.ts, to the stored state. The outcomes `reuse` and
-   * `two_holders` also end the session. A successful one moves the idle expiry. Without `device` it works as with NO_PRESENTATION.
+   * `two_holders` also end the session. A successful one moves the idle expiry. Without a presentation it works as with
+   * NO_PRESENTATION.
    *
    * @param lastSeen what the session keeps of this request, in place of what it kept before; undefined to keep nothing. `repeat` changes
    *   neither this nor `lastRefreshedAt`, the time that belongs to it
@@ -97,7 +98,7 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
     sid: SessionId,
     token: PresentedToken,
     freshNonce: string,
-    device?: DevicePresentation,
+    presentation?: DevicePresentation,
     lastSeen?: LastSeen,
   ): Promise<RotateOutcome>;
 

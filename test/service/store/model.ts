@@ -171,13 +171,13 @@ export class ModelStore {
     sid: SessionId,
     token: PresentedToken,
     freshNonce: string,
-    device?: DevicePresentation,
+    presentation?: DevicePresentation,
     lastSeen?: LastSeen,
   ): RotateOutcome {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     const { state } = found;
-    const verdict = judgeDevice(found.session, token, device ?? NO_PRESENTATION, this.now, REUSE_INTERVAL);
+    const verdict = judgeDevice(found.session, token, presentation ?? NO_PRESENTATION, this.now, REUSE_INTERVAL);
     if (verdict === "proof_missing" || verdict === "other_key") {
       return { ok: false, reason: verdict, session: found.session };
     }
@@ -194,7 +194,7 @@ export class ModelStore {
     }
     const { outcome, next } = decision;
     const shown = shownBy(verdict, outcome);
-    const bind = () => boundKey(found.session, device ?? NO_PRESENTATION, this.now);
+    const bind = () => boundKey(found.session, presentation ?? NO_PRESENTATION, this.now);
     const session: Session = shown === "first_use" ? { ...found.session, device: bind() } : found.session;
     const usedAt = latest(session.createdAt, this.now);
     const idleExpiresAt = earliest(later(usedAt, session.idleTimeoutMs), session.absoluteExpiresAt);

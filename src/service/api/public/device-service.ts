@@ -1,7 +1,7 @@
 /** RegisterDevice and RenewDevice: converts between messages and the domain, in the format of Device Bound Session Credentials. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { type DeviceGranted, type ProofRequired, registerDevice, renewDevice } from "../../session/devices/device.ts";
-import type { DeviceTools, PresentedDevice } from "../../session/devices/presented.ts";
+import type { DeviceHeaders, DeviceTools } from "../../session/devices/presented.ts";
 import { ServiceError } from "../../session/errors.ts";
 import type { SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
@@ -64,12 +64,12 @@ export async function renew(deps: DeviceServiceDeps, context: HandlerContext) {
 /** Returns the proof of a request. If the header occurs twice, `Headers` joins both proofs to one that is malformed. */
 const proofOf = (headers: Headers): string | undefined => headers.get(PROOF) || undefined;
 
-/** Returns what a request presents. @param sid the session of its newest token @throws the errors of `provenKey` */
-export function presentedDevice(
+/** Returns what the headers of a request present. @param sid the session of its newest token @throws the errors of `provenKey` */
+export function readDeviceHeaders(
   deps: DpopDeps & { readonly device: DeviceBindingParts },
   context: HandlerContext,
   sid: SessionId,
-): PresentedDevice {
+): DeviceHeaders {
   const { requestHeader } = context;
   const cookies = deps.device.cookie.read(requestHeader.get("cookie"));
   const proof = provenKey(deps, context, sid);

@@ -19,7 +19,7 @@ import { requestContextOf } from "../request-context.ts";
 import { type CredentialDeps, credentialOf } from "./credentials.ts";
 import { DEVICE } from "./device-cookie.ts";
 import { REGISTRATION, registrationValue, SKIPPED } from "./device-headers.ts";
-import { type DeviceServiceDeps, presentedDevice, register, renew } from "./device-service.ts";
+import { type DeviceServiceDeps, readDeviceHeaders, register, renew } from "./device-service.ts";
 import { DPOP, provenKey } from "./dpop.ts";
 import { expireElsewhere, refusalOf, sentCookies, setCookies } from "./refusal.ts";
 import { cookiesAfterLogout } from "./removed-cookies.ts";
@@ -40,8 +40,8 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async refresh(_request, context) {
       const { tokens, hasSeveral } = credentialOf(context, "refresh");
       const isPlain = !mentionsDevice(context.requestHeader);
-      const presented = isPlain ? undefined : presentedDevice(deps, context, tokens[0].sid);
-      const result = await refresh(deps, tokens, requestContextOf(context), presented);
+      const deviceHeaders = isPlain ? undefined : readDeviceHeaders(deps, context, tokens[0].sid);
+      const result = await refresh(deps, tokens, requestContextOf(context), deviceHeaders);
       if (!result.ok) throw refusalOfRefresh(deps, result, context);
       const { accessToken, offer } = result;
       for (const line of cookie.set(result)) context.responseHeader.append("set-cookie", line);

@@ -32,8 +32,8 @@ export type DeviceTools = {
   readonly sessionKeys: SessionKeys;
 };
 
-/** What a request presents to prove possession of a device key, before it is verified. */
-export type PresentedDevice = {
+/** What the headers of a request present to prove possession of a device key. `devicePresentation` verifies the cookies. */
+export type DeviceHeaders = {
   /** The values of the device cookies, followed by those of the marks: device cookies that were never fresh (device.ts). */
   readonly cookies: readonly string[];
   /** The sessions whose device cookie the browser reports that it could not renew. */
@@ -46,17 +46,17 @@ export const NEVER_FRESH = storeMs(0);
 
 export function devicePresentation(
   { cookies, lifeMs }: DeviceTools,
-  presented: PresentedDevice,
+  headers: DeviceHeaders,
   sid: SessionId,
 ): DevicePresentation {
-  const skipped = presented.skipped.includes(sid);
+  const skipped = headers.skipped.includes(sid);
   let newest: DevicePresentation["cookie"];
   // A browser may also send an older cookie of the same name, which was set for another domain or path.
-  for (const value of presented.cookies) {
+  for (const value of headers.cookies) {
     const cookie = cookies.read(value);
     if (cookie.ok && cookie.sid === sid && !(newest && newest.issuedAtMs >= cookie.issuedAtMs)) newest = cookie;
   }
-  return { lifeMs, cookie: newest, skipped, ...(presented.proof && { proof: presented.proof }) };
+  return { lifeMs, cookie: newest, skipped, ...(headers.proof && { proof: headers.proof }) };
 }
 
 /**

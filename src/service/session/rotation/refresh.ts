@@ -3,18 +3,17 @@ import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { DevicePresentation } from "../devices/binding.ts";
 import { isProofKey, thumbprintOf } from "../devices/key.ts";
 import {
+  type DeviceHeaders,
   type DeviceTools,
   devicePresentation,
-  NEVER_FRESH,
   noteSessionKey,
-  type PresentedDevice,
   refreshLimitKey,
   registrationOffer,
 } from "../devices/presented.ts";
 import type { Limited, Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { IssuedTokens } from "../issued.ts";
-import type { LastSeen, Session, SessionId } from "../model.ts";
+import type { LastSeen, Session } from "../model.ts";
 import type {
   AccessTokens,
   PeekableRateLimit,
@@ -25,8 +24,9 @@ import type {
   RotateOutcome,
   SessionStore,
 } from "../ports.ts";
-import { secondsLeft, storeMs } from "../time.ts";
+import { secondsLeft } from "../time.ts";
 import { newestFirst, type PresentedTokens } from "./presented-cookie.ts";
+import { type RotationRefusal, refusalOfRotation } from "./refusals.ts";
 import { type InvalidTarget, judgeTokenRequest, type TokenRequest, tokenPresentation } from "./token-request.ts";
 
 type Deps = {
@@ -49,34 +49,13 @@ type Refreshed = IssuedTokens & {
   readonly offer: string | undefined;
 };
 
-/** The session requires a device key and has none. The browser may register one with this challenge, and try again. */
-type KeyRequired = Refused & {
-  readonly reason: "device_required";
-  readonly sid: SessionId;
-  readonly offer: string;
-};
-
-/**
- * The browser must try again; nothing was changed. `device_renewal_skipped`: the browser could not renew its device cookie.
- * `device_cookie_stale`: a clock was set back, and the browser will renew the cookie when the old one has expired by its clock.
- */
-type RenewalDue =
-  | { readonly ok: false; readonly reason: "device_renewal_skipped" }
-  | { readonly ok: false; readonly reason: "device_cookie_stale" };
-
-/**
- * A session that lacks its required key may register one at any time. So the offer to it is made as if the time were LATEST, when every
- * waiting time is over.
- */
-const LATEST = storeMs(Number.POSITIVE_INFINITY);
-
 /**
  * Exchanges a refresh token for a new access token and the session's current refresh token. If a browser presents tokens of several
  * sessions, the token of the newest session is used.
  *
  * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`.
  *
- * @param presented undefined if the request presents no device
+ * @param deviceHeaders undefined if the request presents no device
  * @param tokenRequest undefined for tokens of a cookie
  * @throws StoreUnavailable
  */
@@ -84,9 +63,9 @@ export async function refresh(
   deps: Deps,
   tokens: PresentedTokens,
   requester: Requester,
-  presented?: PresentedDevice,
+  deviceHeaders?: DeviceHeaders,
   tokenRequest?: TokenRequest,
-): Promise<Refreshed | Refused | KeyRequired | RenewalDue | InvalidTarget | Limited> {
+): Promise<Refreshed | RotationRefusal | Refused | InvalidTarget | Limited> {
   const { store, device, refreshLimit, audit } = deps;
   // Nearly every request presents one token. Waiting for nothing would cost it half a microsecond.
   const ordered = tokens.length > 1 ? await newestFirst(store, tokens) : { ok: true as const, tokens };
@@ -94,13 +73,14 @@ export async function refresh(
   const [token, ...others] = ordered.tokens;
 
   const { lifeMs } = device;
-  let presentation: DevicePresentation = { lifeMs, cookie: undefined, skipped: false };
-  if (tokenRequest !== undefined) presentation = tokenPresentation(lifeMs, tokenRequest);
-  else if (presented !== undefined) presentation = devicePresentation(device, presented, token.sid);
+  // Undefined for nearly every request: it shows nothing but its token.
+  const shown = tokenRequest
+    ? tokenPresentation(lifeMs, tokenRequest)
+    : deviceHeaders && devicePresentation(device, deviceHeaders, token.sid);
+  const presentation: DevicePresentation = shown ?? { lifeMs, cookie: undefined, skipped: false };
 
   // The limit is checked after the MAC, so that only the session's own client can use the limit up. It is checked before the rotation.
-  const provesNothing = presentation.cookie === undefined && presentation.proof === undefined;
-  const limitKey = provesNothing ? token.sid : refreshLimitKey(device, presentation, token.sid);
+  const limitKey = shown ? refreshLimitKey(device, shown, token.sid) : token.sid;
   const retryAfterMs = refreshLimit.take(limitKey);
   if (retryAfterMs !== undefined)
     return overLimit(audit, { limit: "refresh", sid: token.sid }, retryAfterMs, requester);
@@ -113,7 +93,7 @@ export async function refresh(
     refreshLimit.giveBack(limitKey);
     throw error;
   }
-  if (!rotated.ok) return reportRefusal(deps, token.sid, rotated, presentation, requester);
+  if (!rotated.ok) return refusalOfRotation(deps, token.sid, rotated, presentation, requester);
 
   const { outcome, session, child, now } = rotated;
   if (presentation.proof !== undefined) noteSessionKey(device, session);
@@ -171,56 +151,5 @@ async function replace(
     const ended = await store.endOwned(sid, other, "replaced", originOf(requester));
     if (!ended.ok) continue;
     audit({ event: "session_ended", sid: other, subject, actor: ended.actor, reason: "replaced" }, requester);
-  }
-}
-
-/** Whether the request has a device cookie that was fresh when it was set. The mark never is (`NEVER_FRESH`). */
-function wasFresh({ cookie }: DevicePresentation): boolean {
-  return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
-}
-
-function reportRefusal(
-  { audit, device }: Deps,
-  sid: SessionId,
-  rotated: Extract<RotateOutcome, { readonly ok: false }>,
-  presentation: DevicePresentation,
-  requester: Requester,
-): Refused | KeyRequired | RenewalDue {
-  switch (rotated.reason) {
-    case "reuse":
-    case "two_holders": {
-      const { subject, actor, reason } = rotated;
-      audit(
-        { event: "authn_token_reuse", sid, subject, actor, ...(reason === "two_holders" && { cause: reason }) },
-        requester,
-      );
-      audit({ event: "session_ended", sid, subject, actor, reason: "reuse" }, requester);
-      return { ok: false, reason, sid };
-    }
-    case "device_proof_missing": {
-      const { skipped } = presentation;
-      const event = skipped ? "device_renewal_skipped" : "device_proof_missing";
-      audit({ event, ...namesOf(rotated.session) }, requester);
-      if (skipped) return { ok: false, reason: "device_renewal_skipped" };
-      if (wasFresh(presentation)) return { ok: false, reason: "device_cookie_stale" };
-      return { ok: false, reason: "device_proof_missing", sid };
-    }
-    case "proof_missing":
-    case "other_key": {
-      const { reason } = rotated;
-      noteSessionKey(device, rotated.session);
-      audit({ event: "bound_key_missing", ...namesOf(rotated.session), operation: "refresh", reason }, requester);
-      return { ok: false, reason, sid };
-    }
-    case "device_required": {
-      const offer = registrationOffer(device, rotated.session, LATEST);
-      return offer === undefined
-        ? { ok: false, reason: "device_required", sid }
-        : { ok: false, reason: "device_required", sid, offer };
-    }
-    case "unknown":
-      return { ok: false, reason: "unknown_session", sid };
-    default:
-      return { ok: false, reason: rotated.reason, sid };
   }
 }

@@ -46,8 +46,8 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
       });
     },
 
-    async rotate(sid, token, freshNonce, presented = NO_PRESENTATION, lastSeen) {
-      const request = { token, freshNonce, presented, lastSeen };
+    async rotate(sid, token, freshNonce, presentation = NO_PRESENTATION, lastSeen) {
+      const request = { token, freshNonce, presentation, lastSeen };
       const rotate = (now: StoreMs) => {
         const judged = judge(deps, sid, request, now);
         return "decision" in judged ? storeRotation(deps, judged, request, now) : judged;
@@ -150,7 +150,7 @@ function refuseGone(deps: Pick<SessionDeps, "log" | "sessions">, sid: SessionId,
 type RotateRequest = {
   readonly token: PresentedToken;
   readonly freshNonce: string;
-  readonly presented: DevicePresentation;
+  readonly presentation: DevicePresentation;
   readonly lastSeen: LastSeen | undefined;
 };
 
@@ -169,7 +169,7 @@ type Granted = {
 function judge(
   deps: SessionDeps,
   sid: SessionId,
-  { token, freshNonce, presented }: RotateRequest,
+  { token, freshNonce, presentation }: RotateRequest,
   now: StoreMs,
 ): Extract<RotateOutcome, { readonly ok: false }> | Ending | Granted {
   const { sessions, reuseIntervalMs } = deps;
@@ -180,9 +180,9 @@ function judge(
   if (row.ended) return { ok: false, reason: "revoked" };
   const session = sessionOf(row);
   // A session that has no key and needs none is judged only if the request brings one.
-  const isPlain = session.device === undefined && !session.deviceRequired && presented.proof === undefined;
+  const isPlain = session.device === undefined && !session.deviceRequired && presentation.proof === undefined;
   const isJudged = !isPlain || session.transport !== undefined;
-  const verdict = isJudged ? judgeDevice(session, token, presented, now, reuseIntervalMs) : "unproven";
+  const verdict = isJudged ? judgeDevice(session, token, presentation, now, reuseIntervalMs) : "unproven";
   if (verdict === "proof_missing" || verdict === "other_key") return { ok: false, reason: verdict, session };
   if (verdict === "device_proof_missing" || verdict === "device_required")
     return { ok: false, reason: verdict, session };
@@ -196,10 +196,10 @@ function judge(
 function storeRotation(
   { sql }: SessionDeps,
   { row, session, decision: { outcome, next }, shown }: Granted,
-  { presented, lastSeen }: RotateRequest,
+  { presentation, lastSeen }: RotateRequest,
   now: StoreMs,
 ): RotateOutcome {
-  const bound = shown === "first_use" ? { ...session, device: boundKey(session, presented, now) } : session;
+  const bound = shown === "first_use" ? { ...session, device: boundKey(session, presentation, now) } : session;
   // `repeat` makes no new refresh token, so it changes neither when the last one was made nor what was last seen then.
   const isRepeat = outcome === "repeat";
   const keepsSeen = isRepeat || (lastSeen ?? session.lastSeen) === undefined;

@@ -46,7 +46,7 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       return decodeFound(sid, await link.run("find", [tagOfSession(sid)], [sid]));
     },
 
-    async rotate(sid, token, freshNonce, device, lastSeen) {
+    async rotate(sid, token, freshNonce, presentation, lastSeen) {
       const tag = tagOfSession(sid);
       const { generation, issuedAt } = token;
       const [nonce1, nonce2] = nonceWords(token.nonce);
@@ -54,7 +54,7 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       const seen = lastSeen === undefined ? "" : lastSeenText(lastSeen);
       const presented = [sid, generation, nonce1, nonce2, issuedAt] as const;
       const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs] as const;
-      const reply = await link.run("rotate", [tag], withRequest(args, seen, device));
+      const reply = await link.run("rotate", [tag], withRequest(args, seen, presentation));
       const outcome = rotateOutcome(sid, reply);
       if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.
       return lastSeen === undefined && outcome.ok && outcome.session.lastSeen ? forgetLastSeen(link, outcome) : outcome;

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { withFirstTokens } from "../../../../src/service/session/admin/create.ts";
 import { thumbprintBytes } from "../../../../src/service/session/devices/key.ts";
-import type { DeviceTools, PresentedDevice } from "../../../../src/service/session/devices/presented.ts";
+import type { DeviceHeaders, DeviceTools } from "../../../../src/service/session/devices/presented.ts";
 import { NEVER_FRESH } from "../../../../src/service/session/devices/presented.ts";
 import type { Session } from "../../../../src/service/session/model.ts";
 import { type RotateOutcome, StoreUnavailable } from "../../../../src/service/session/ports.ts";
@@ -64,14 +64,14 @@ const tools = (more: Partial<DeviceTools> = {}) =>
 type Case = {
   readonly rotated: RotateOutcome;
   readonly tokens?: PresentedTokens;
-  readonly presented?: PresentedDevice;
+  readonly deviceHeaders?: DeviceHeaders;
   readonly request?: Parameters<typeof refresh>[4];
   readonly device?: DeviceTools;
   /** Collects the sessions for which access tokens are issued. */
   readonly issued?: Session[];
 };
 
-async function run({ rotated, tokens = [tokenOf()], presented, request, device = tools(), issued = [] }: Case) {
+async function run({ rotated, tokens = [tokenOf()], deviceHeaders, request, device = tools(), issued = [] }: Case) {
   const port = script({ rotate: async () => rotated });
   const refreshLimit = limitOf();
   const deps = { ...port, refreshTokens: REFRESH_TOKENS, accessTokens: accessTokens(), random: RANDOM };
@@ -80,7 +80,7 @@ async function run({ rotated, tokens = [tokenOf()], presented, request, device =
     return deps.accessTokens.issue(session, ...more);
   };
   const given = { ...deps, accessTokens: { issue }, refreshLimit, device };
-  const result = await refresh(given, tokens, REQUESTER, presented, request);
+  const result = await refresh(given, tokens, REQUESTER, deviceHeaders, request);
   expect([...port.requesters].every((each) => each === REQUESTER)).toBe(true);
   return { result, refreshLimit, ...port, events: port.stepsOf("audit").flat() };
 }
@@ -218,25 +218,25 @@ test.each<[string, Case, object, readonly object[]]>([
   ],
   [
     "the mark alone is refused like no device cookie",
-    { rotated: missing, presented: { cookies: [String(NEVER_FRESH)], skipped: [] } },
+    { rotated: missing, deviceHeaders: { cookies: [String(NEVER_FRESH)], skipped: [] } },
     { ok: false, reason: "device_proof_missing", sid: SID },
     [{ event: "device_proof_missing", sid: SID, subject: "alice" }],
   ],
   [
     "a stale device cookie asks to try again",
-    { rotated: missing, presented: { cookies: [String(NOW - 1_000_000)], skipped: [] } },
+    { rotated: missing, deviceHeaders: { cookies: [String(NOW - 1_000_000)], skipped: [] } },
     { ok: false, reason: "device_cookie_stale" },
     [{ event: "device_proof_missing", sid: SID, subject: "alice" }],
   ],
   [
     "a skipped renewal asks to try again, with a stale device cookie, too",
-    { rotated: missing, presented: { cookies: [String(NOW - 1_000_000)], skipped: [SID] } },
+    { rotated: missing, deviceHeaders: { cookies: [String(NOW - 1_000_000)], skipped: [SID] } },
     { ok: false, reason: "device_renewal_skipped" },
     [{ event: "device_renewal_skipped", sid: SID, subject: "alice" }],
   ],
   [
     "a skipped renewal of another session changes nothing",
-    { rotated: missing, presented: { cookies: [], skipped: [sidOf("b")] } },
+    { rotated: missing, deviceHeaders: { cookies: [], skipped: [sidOf("b")] } },
     { ok: false, reason: "device_proof_missing", sid: SID },
     [{ event: "device_proof_missing", sid: SID, subject: "alice" }],
   ],
@@ -319,8 +319,8 @@ test.each([
   ["the mark", [NEVER_FRESH], SID],
   ["a fresh one before an older one", [NOW, NOW - 400_000], `${SID}+`],
 ])("with the device cookie %s, the refresh counts under its key", async (_, cookies, key) => {
-  const presented = { cookies: cookies.map(String), skipped: [] };
-  expect((await run({ rotated: served(), presented })).refreshLimit.counted).toEqual([key]);
+  const deviceHeaders = { cookies: cookies.map(String), skipped: [] };
+  expect((await run({ rotated: served(), deviceHeaders })).refreshLimit.counted).toEqual([key]);
 });
 
 test.each<[string, DeviceTools["cookies"]["read"]]>([
@@ -330,7 +330,7 @@ test.each<[string, DeviceTools["cookies"]["read"]]>([
   const device = tools({ cookies: { issue: () => "", read } });
   const { stepsOf, refreshLimit } = await run({
     rotated: served(),
-    presented: { cookies: ["one"], skipped: [] },
+    deviceHeaders: { cookies: ["one"], skipped: [] },
     device,
   });
   expect(stepsOf("rotate")[0]?.[3]).toMatchObject({ cookie: undefined });
@@ -351,7 +351,7 @@ test("of several device cookies the newest counts, and of equally new ones the f
     ["new", "old", "twin"],
     ["new", "twin", "old"],
   ]) {
-    const { stepsOf } = await run({ rotated: served(), presented: { cookies, skipped: [] }, device });
+    const { stepsOf } = await run({ rotated: served(), deviceHeaders: { cookies, skipped: [] }, device });
     expect(stepsOf("rotate")[0]?.[3]).toMatchObject({ cookie: { thumbprint: new Uint8Array([2]) } });
   }
 });
