@@ -56,7 +56,7 @@ class _Socket:
         return io.BufferedReader(_Reader(self))
 
     def close(self) -> None:
-        """Does nothing, because http.client closes a socket before the response has been read. `_HttpResponse` closes it."""
+        """Does nothing, because http.client closes a socket before the response has been read. `HttpResponse` closes it."""
 
 
 class _Reader(io.RawIOBase):
@@ -79,7 +79,7 @@ def _bound(connected: socket.socket, deadline: float) -> None:
     connected.settimeout(max(0.0, deadline - time.monotonic()))
 
 
-class _HttpResponse:
+class HttpResponse:
     def __init__(self, used: _Socket, response: http.client.HTTPResponse) -> None:
         self._socket = used
         self._response = response
@@ -97,6 +97,10 @@ class _HttpResponse:
             self._socket.connected.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # the connection is closed already
+        self._socket.connected.close()
+
+    def leave(self) -> None:
+        """Closes this process's copy of the connection, which goes on in the process that was forked."""
         self._socket.connected.close()
 
 
@@ -120,7 +124,7 @@ class HttpTransport:
             used = connection.sock = _Socket(connected, deadline)
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             connection.request(method, path, body, {"host": parts.netloc.rpartition("@")[2], **headers})
-            return _HttpResponse(used, connection.getresponse())
+            return HttpResponse(used, connection.getresponse())
         except BaseException:
             connected.close()
             raise

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ._admin_api import open_feed, read_feed
 from ._errors import CREDENTIAL_FAULTS, AdminTokenError, RpcError
 from ._freshness import Freshness
-from ._http import Response
+from ._http import HttpResponse, Response
 from ._options import Event, Settings
 
 #: The time of three heartbeats. A stream that is silent for longer is replaced.
@@ -59,6 +59,11 @@ class Revocations:
         stream = self._stream
         if stream is not None:
             stream.close()
+
+    def leave(self) -> None:
+        """Closes what a forked process has inherited: the service would keep a stream of a parent that has died."""
+        if isinstance(self._stream, HttpResponse):
+            self._stream.leave()
 
     def has(self, sid: str, created_at_ms: float) -> bool:
         """Whether a session is revoked."""

@@ -49,11 +49,14 @@ class Verifier:
         options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self._settings: Settings = resolve_options(**options)
         self._is_closed = False
+        self._revocations: Revocations | None = None
         start(self)
 
     def _start(self) -> None:
         if self._is_closed:
             return
+        if self._revocations is not None:
+            self._revocations.leave()
         keys = self._keys = KeySet(self._settings)
         self._revocations = None if self._settings.admin_url is None else Revocations(self._settings, keys.revoke)
         self._cache: RecentlyUsed[Checked] = RecentlyUsed(self._settings.cache_size)

@@ -74,17 +74,21 @@ class ForkTest(unittest.TestCase):
         self.addCleanup(verifier.close)
         verifier.wait_until_ready()
 
+        assert verifier._revocations is not None
+        inherited: Any = verifier._revocations._stream
+
         def run() -> str | None:
             verifier.wait_until_ready()
+            if inherited._socket.connected.fileno() != -1:
+                return "left open"
             reason = verifier.verify(FIRST["token"]).reason
             verifier.close()
             return reason
 
         self.assertEqual(self.child(run), 0)
         self.assertTrue(verifier.verify(FIRST["token"]).ok)
-        # The child has closed its own connections only.
-        assert verifier._revocations is not None
-        self.assertIsNotNone(verifier._revocations._stream)
+        # The child has closed its own connections only, and its copy of the parent's.
+        self.assertIs(verifier._revocations._stream, inherited)
         self.assertEqual(Service.streams, 2)
 
     def test_threads_import_nothing(self) -> None:
