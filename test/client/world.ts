@@ -1,6 +1,6 @@
 /** Simulates many processes with one file of tokens in virtual time: requests are slow or lost, processes are killed, clocks are set. */
 import { createTokenSession, SessionEnded, SessionUnavailable, type StoredTokens } from "../../src/client/index.ts";
-import { decide, firstState, type PresentedToken } from "../../src/service/session/rotation/rotation.ts";
+import { decide, firstState, type TokenFields } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 
 export const R = 10_000;
@@ -70,13 +70,13 @@ export async function play(settings: Settings): Promise<Outcome> {
   const outcome = { refreshes: 0, kills: 0, lost: 0, wrongLogouts: 0 };
   let minted = 0;
   let state: ReturnType<typeof firstState> | undefined = firstState("first");
-  const first: PresentedToken = { generation: 1, nonce: "first", issuedAt: storeMs(time.now) };
+  const first: TokenFields = { generation: 1, nonce: "first", issuedAt: storeMs(time.now) };
   let file: StoredTokens = { refreshToken: JSON.stringify(first) };
 
   /** Responds to a refresh by the same rotation rules as the stores. */
   function serve(form: URLSearchParams): Response {
     outcome.refreshes++;
-    const token = JSON.parse(form.get("refresh_token") ?? "") as PresentedToken;
+    const token = JSON.parse(form.get("refresh_token") ?? "") as TokenFields;
     const decision = state && decide(state, token, `nonce ${++minted}`, storeMs(time.now), R);
     if (decision === undefined || decision.outcome === "reuse") {
       state = undefined;

@@ -11,8 +11,8 @@ import { createServerSessions, type ServerSessions } from "../../src/server/inde
 import {
   decide,
   firstState,
-  type PresentedToken,
   type RotationState,
+  type TokenFields,
 } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import { Jar } from "./world.ts";
@@ -54,8 +54,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-const encoded = (token: PresentedToken) => btoa(JSON.stringify(token));
-const decoded = (text: string) => JSON.parse(atob(text)) as PresentedToken;
+const encoded = (token: TokenFields) => btoa(JSON.stringify(token));
+const decoded = (text: string) => JSON.parse(atob(text)) as TokenFields;
 
 class World {
   nowMs = START_MS;

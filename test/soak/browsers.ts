@@ -9,7 +9,7 @@ import type { DeviceKey } from "../../src/service/session/devices/key.ts";
 import type { SessionId } from "../../src/service/session/model.ts";
 import type { SessionStore } from "../../src/service/session/ports.ts";
 import { StoreUnavailable } from "../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import type { Dice } from "../support/dice.ts";
 import { someKey, WITHOUT, withCookie } from "../support/store/device.ts";
@@ -21,16 +21,16 @@ const TICKS = [4, 4, 6, 20].map((parts) => REUSE_INTERVAL / parts);
 const TABS = 4;
 
 type Flight = {
-  readonly token: PresentedToken;
+  readonly token: TokenFields;
   readonly device: DevicePresentation;
   readonly arrives: number;
   readonly returns: number;
-  response?: PresentedToken;
+  response?: TokenFields;
 };
 
 export type Browser = {
   readonly sid: SessionId;
-  jar: PresentedToken;
+  jar: TokenFields;
   /** Whether the browser stores the cookies of responses at all. */
   readonly adopts: boolean;
   /** The key of the browser's device; undefined if it has none. */
@@ -142,7 +142,7 @@ export async function browse(
     for (const response of responses) if (response !== undefined) flight.response = response;
     if (flight.response === undefined) report.unanswered++;
 
-    async function refresh(store: SessionStore): Promise<PresentedToken | undefined> {
+    async function refresh(store: SessionStore): Promise<TokenFields | undefined> {
       try {
         const response = await store.rotate(browser.sid, flight.token, fresh, flight.device);
         const outcome = outcomeOf(response);
@@ -167,7 +167,7 @@ export async function browse(
   }
 }
 
-function brief({ generation, nonce, issuedAt }: PresentedToken): string {
+function brief({ generation, nonce, issuedAt }: TokenFields): string {
   return `${generation}/${nonce.slice(0, 4)}@${issuedAt}`;
 }
 

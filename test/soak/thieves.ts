@@ -4,7 +4,7 @@
  */
 
 import type { SessionId } from "../../src/service/session/model.ts";
-import type { PresentedToken } from "../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../src/service/session/time.ts";
 import type { Dice } from "../support/dice.ts";
 import { newSession, nonce, REUSE_INTERVAL, subject } from "../support/store/sessions.ts";
@@ -18,7 +18,7 @@ type Theft = {
   readonly sid: SessionId;
   /** Which of the two holders of the token presents it in each turn: one bit for each turn. */
   readonly order: number;
-  readonly holds: [PresentedToken, PresentedToken];
+  readonly holds: [TokenFields, TokenFields];
   last: 0 | 1 | undefined;
   served: number;
   changes: number;

@@ -20,7 +20,7 @@ import type {
   StorePart,
   UpstreamLogin,
 } from "./model.ts";
-import type { PresentedToken } from "./rotation/rotation.ts";
+import type { TokenFields } from "./rotation/rotation.ts";
 import type {
   CreateOutcome,
   ElevateOutcome,
@@ -96,14 +96,14 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
    */
   rotate(
     sid: SessionId,
-    token: PresentedToken,
+    token: TokenFields,
     freshNonce: string,
     presentation?: DevicePresentation,
     lastSeen?: LastSeen,
   ): Promise<RotateOutcome>;
 
   /** Registers a device key for a session, unless the session has another key that cannot be replaced. */
-  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): Promise<RegisterKeyOutcome>;
+  registerKey(sid: SessionId, token: TokenFields, key: DeviceKey): Promise<RegisterKeyOutcome>;
 
   unbind(sid: SessionId): Promise<UnbindOutcome>;
 
@@ -204,7 +204,7 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
 }
 
 /** What the holder of a refresh token presents in order to end its session. */
-export type EndingHolder = Pick<PresentedToken, "issuedAt"> & { readonly proof?: KeyProof | undefined };
+export type EndingHolder = Pick<TokenFields, "issuedAt"> & { readonly proof?: KeyProof | undefined };
 
 export type EndAllOptions = { readonly except?: SessionId; readonly actor?: SessionId; readonly origin?: Origin };
 

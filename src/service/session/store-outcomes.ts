@@ -2,7 +2,7 @@
 import type { SessionLimit } from "./admin/limit.ts";
 import type { ServingVerdict, UnprovenReason } from "./devices/binding.ts";
 import type { Audience, Revocation, Session, SessionId, StaleMark } from "./model.ts";
-import type { PresentedToken, RotationState } from "./rotation/rotation.ts";
+import type { RotationState, TokenFields } from "./rotation/rotation.ts";
 import type { StoreMs } from "./time.ts";
 
 /** A session that has ended, and the subject of its actor, if it had one. */
@@ -78,7 +78,7 @@ export type RotateOutcome =
       readonly outcome: "repeat" | "rotate" | "heal" | "recover";
       readonly session: Session;
       /** The refresh token that the client must present next. */
-      readonly child: PresentedToken;
+      readonly child: TokenFields;
       readonly now: StoreMs;
       readonly device: ServingVerdict;
     }

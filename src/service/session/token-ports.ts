@@ -1,10 +1,10 @@
 /** What the domain needs of tokens. */
 import type { Audience, Session, SessionId } from "./model.ts";
-import type { PresentedToken } from "./rotation/rotation.ts";
+import type { TokenFields } from "./rotation/rotation.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 
 /** A parsed refresh token whose MAC is verified. */
-export type RefreshToken = PresentedToken & { readonly sid: SessionId };
+export type RefreshToken = TokenFields & { readonly sid: SessionId };
 
 type RefreshTokenResult =
   | { readonly ok: true; readonly token: RefreshToken }

@@ -9,7 +9,7 @@ import type { DevicePresentation } from "../../../src/service/session/devices/bi
 import { type DeviceKey, type KeyProof, thumbprintOf } from "../../../src/service/session/devices/key.ts";
 import type { EndReason, LogEntry, ProviderNote, SessionId } from "../../../src/service/session/model.ts";
 import type { ExpiredSession, RotateOutcome, SessionStore } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { SIGNAL_EVENTS, type Signal } from "../../../src/service/signals/model.ts";
 import type { Cursor, StoreWithSignals } from "../../../src/service/signals/ports.ts";
@@ -269,7 +269,7 @@ async function play(history: readonly Step[]): Promise<void> {
     { issuer, endedSession: subject("login") },
   ] as const;
   const sids: SessionId[] = [sidOf(users[0] ?? "")]; // The first id belongs to no session.
-  const tokens = new Map<SessionId, PresentedToken[]>();
+  const tokens = new Map<SessionId, TokenFields[]>();
   const onceIds = new Map<string, SessionId>();
   const user = (pick: number) => users[pick % users.length] ?? "";
   const sid = (pick: number) => sids.at(-1 - (pick % sids.length)) ?? sidOf("");

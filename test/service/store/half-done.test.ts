@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { EndReason, SessionId } from "../../../src/service/session/model.ts";
 import type { CreateOutcome, EndAllOutcome, SessionStore } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
 import { newSession, nonce, SECOND, subject } from "../../support/store/sessions.ts";
@@ -80,7 +80,7 @@ async function play(history: readonly Step[]): Promise<void> {
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
   const user = subject();
   const sids: SessionId[] = [];
-  const tokens = new Map<SessionId, PresentedToken>();
+  const tokens = new Map<SessionId, TokenFields>();
   const sid = (at: number) => sids[at % sids.length] as SessionId;
   const maybe = (at: number | null) => (at === null ? undefined : sid(at));
   const all = async <T>(expected: T, ask: (store: SessionStore) => Promise<T>) => {
@@ -139,7 +139,7 @@ async function play(history: readonly Step[]): Promise<void> {
         break;
       }
       case "rotate": {
-        const token = tokens.get(sid(step.session)) as PresentedToken;
+        const token = tokens.get(sid(step.session)) as TokenFields;
         const fresh = nonce();
         const expected = model.rotate(sid(step.session), token, fresh);
         await all(expected, (store) => store.rotate(sid(step.session), token, fresh));

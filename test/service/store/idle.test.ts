@@ -8,7 +8,7 @@ import type { SessionLimit } from "../../../src/service/session/admin/limit.ts";
 import type { DevicePresentation } from "../../../src/service/session/devices/binding.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs } from "../../../src/service/session/time.ts";
 import { type Backend, embeddedBackend, redisBackend } from "../../support/store/backends.ts";
 import { someKey } from "../../support/store/device.ts";
@@ -92,7 +92,7 @@ async function play(history: readonly Step[], seen: Set<string>): Promise<void> 
   await Promise.all(backends.map((backend, at) => backend.advance(model.now - (start[at] ?? 0))));
   const [user, clientId] = [subject("idle"), subject("client")];
   const sids: SessionId[] = [];
-  const tokens = new Map<SessionId, PresentedToken[]>();
+  const tokens = new Map<SessionId, TokenFields[]>();
   /** The sessions that may still expire: none of them has ended in another way, or was found expired. */
   const waiting = new Set<SessionId>();
   const bound = new Set<SessionId>();

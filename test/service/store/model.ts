@@ -48,8 +48,8 @@ import type {
 import {
   decide,
   firstState,
-  type PresentedToken,
   type RotationState,
+  type TokenFields,
 } from "../../../src/service/session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../../src/service/session/time.ts";
 import type { Signal } from "../../../src/service/signals/model.ts";
@@ -169,7 +169,7 @@ export class ModelStore {
 
   rotate(
     sid: SessionId,
-    token: PresentedToken,
+    token: TokenFields,
     freshNonce: string,
     presentation?: DevicePresentation,
     lastSeen?: LastSeen,
@@ -205,7 +205,7 @@ export class ModelStore {
     return { ok: true, outcome, session: after, child, now: this.now, device: shown };
   }
 
-  registerKey(sid: SessionId, token: PresentedToken, key: DeviceKey): RegisterKeyOutcome {
+  registerKey(sid: SessionId, token: TokenFields, key: DeviceKey): RegisterKeyOutcome {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     if (token.generation < found.state.generation - 1) return { ok: false, reason: "outdated" };

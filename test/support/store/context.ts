@@ -2,7 +2,7 @@
 import { afterAll, beforeAll } from "vitest";
 import type { NewSession, SessionId } from "../../../src/service/session/model.ts";
 import type { RotateOutcome } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import type { StoreWithSignals } from "../../../src/service/signals/ports.ts";
 import type { Backend } from "./backends.ts";
@@ -11,7 +11,7 @@ import { newSession, nonce } from "./sessions.ts";
 /** The cap on sessions of a subject in these tests. */
 export const CAP = 100;
 
-export type Login = { readonly sid: SessionId; readonly first: PresentedToken };
+export type Login = { readonly sid: SessionId; readonly first: TokenFields };
 
 export type Context = {
   readonly backend: Backend;
@@ -19,7 +19,7 @@ export type Context = {
   /** Creates a session and its first token. */
   login(user: string, more?: Partial<NewSession>): Promise<Login>;
   /** Presents a token, which must be accepted. */
-  refresh(sid: SessionId, token: PresentedToken): Promise<Extract<RotateOutcome, { ok: true }>>;
+  refresh(sid: SessionId, token: TokenFields): Promise<Extract<RotateOutcome, { ok: true }>>;
   /** Returns the reason of each entry that the revocation log has for the session. */
   logged(sid: SessionId): Promise<string[]>;
 };

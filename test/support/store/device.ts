@@ -3,7 +3,7 @@ import type { DevicePresentation } from "../../../src/service/session/devices/bi
 import type { DeviceKey, KeyProof } from "../../../src/service/session/devices/key.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../src/service/session/time.ts";
 import type { Context } from "./context.ts";
 import { nonce, outcomeOf, SECOND, subject } from "./sessions.ts";
@@ -43,7 +43,7 @@ export async function boundSession({ store, backend, login }: Context, key = som
 export async function present(
   store: SessionStore,
   sid: SessionId,
-  token: PresentedToken,
+  token: TokenFields,
   device?: DevicePresentation,
 ): Promise<string> {
   return outcomeOf(await store.rotate(sid, token, nonce(), device));

@@ -2,7 +2,7 @@
 import { expect, onTestFinished } from "vitest";
 import type { SessionId } from "../../../src/service/session/model.ts";
 import { type SessionStore, StoreUnavailable } from "../../../src/service/session/ports.ts";
-import type { PresentedToken } from "../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../src/service/session/rotation/rotation.ts";
 import { storeMs, wallMs } from "../../../src/service/session/time.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis } from "../redis.ts";
@@ -31,7 +31,7 @@ export async function open(url: string, more: Partial<RedisStoreOptions> = {}): 
   return store;
 }
 
-export async function login(store: SessionStore): Promise<{ sid: SessionId; first: PresentedToken }> {
+export async function login(store: SessionStore): Promise<{ sid: SessionId; first: TokenFields }> {
   const first = nonce();
   const session = newSession(subject());
   await store.create(session, first, { cap: 10 });

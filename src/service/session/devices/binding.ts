@@ -8,7 +8,7 @@
  */
 
 import type { Transport } from "../model.ts";
-import type { PresentedToken, RotationOutcome } from "../rotation/rotation.ts";
+import type { RotationOutcome, TokenFields } from "../rotation/rotation.ts";
 import { later, latest, type StoreMs } from "../time.ts";
 import { type DeviceBinding, isProofKey, type KeyProof, thumbprintBytes, thumbprintOf } from "./key.ts";
 
@@ -76,7 +76,7 @@ type DeviceSubject = {
 /** Decides about a refresh before its token is checked. @param reuseIntervalMs the reuse interval (`R` in rotation.ts), in ms */
 export function judgeDevice(
   { device, deviceRequired, createdAt, transport, clientId }: DeviceSubject,
-  { issuedAt }: Pick<PresentedToken, "issuedAt">,
+  { issuedAt }: Pick<TokenFields, "issuedAt">,
   { lifeMs, cookie, skipped, proof, transport: presentedBy = "cookie", clientId: client }: DevicePresentation,
   now: StoreMs,
   reuseIntervalMs: number,
@@ -116,7 +116,7 @@ export function judgeDevice(
  */
 export function judgeEnd(
   { device, createdAt }: Pick<DeviceSubject, "device" | "createdAt">,
-  { issuedAt }: Pick<PresentedToken, "issuedAt">,
+  { issuedAt }: Pick<TokenFields, "issuedAt">,
   proof: KeyProof | undefined,
 ): "allowed" | UnprovenReason {
   if (device === undefined || !isProofKey(device) || isBeforeBinding(device, createdAt, issuedAt)) return "allowed";
@@ -138,10 +138,7 @@ export function isReplaceable(device: DeviceBinding, now: StoreMs, reuseInterval
 }
 
 /** Returns whether a refresh token is new enough to register a key. A browser that rightly had an older token has a newer one by now. */
-export function mayRegister(
-  token: Pick<PresentedToken, "generation">,
-  state: { readonly generation: number },
-): boolean {
+export function mayRegister(token: Pick<TokenFields, "generation">, state: { readonly generation: number }): boolean {
   return token.generation >= state.generation - 1;
 }
 

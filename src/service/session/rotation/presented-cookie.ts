@@ -8,7 +8,7 @@
  */
 import type { Refused } from "../errors.ts";
 import type { RefreshToken, RefreshTokens, SessionStore } from "../ports.ts";
-import type { PresentedToken } from "./rotation.ts";
+import type { TokenFields } from "./rotation.ts";
 
 /** The value of the cookie. In the rare case that the request has several different values, it is a list of them. */
 export type PresentedCookie = string | undefined | readonly string[];
@@ -23,7 +23,7 @@ export type PresentedTokens = readonly [RefreshToken, ...RefreshToken[]];
 export type AuthenticTokens = { readonly ok: true; readonly tokens: PresentedTokens };
 
 /** Orders the tokens of one session: positive if `a` is newer than `b`. */
-export function compareNewness(a: PresentedToken, b: PresentedToken): number {
+export function compareNewness(a: TokenFields, b: TokenFields): number {
   return a.generation - b.generation || a.issuedAt - b.issuedAt;
 }
 

@@ -34,7 +34,7 @@ export type RotationState = {
 };
 
 /** The fields of a refresh token whose MAC has been verified. */
-export type PresentedToken = {
+export type TokenFields = {
   readonly generation: number;
   readonly nonce: string;
   readonly issuedAt: StoreMs;
@@ -74,7 +74,7 @@ export function firstState(childNonce: string): RotationState {
  */
 export function decide(
   state: RotationState,
-  token: PresentedToken,
+  token: TokenFields,
   freshNonce: string,
   now: StoreMs,
   reuseIntervalMs: number,

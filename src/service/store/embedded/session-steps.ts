@@ -13,7 +13,7 @@ import {
 import { isProofKey } from "../../session/devices/key.ts";
 import { type LastSeen, type Session, type SessionId, seenBy } from "../../session/model.ts";
 import type { RotateOutcome, SessionStore } from "../../session/ports.ts";
-import { type Decision, decide, type PresentedToken } from "../../session/rotation/rotation.ts";
+import { type Decision, decide, type TokenFields } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs } from "../../session/time.ts";
 import { countVersion, recordAuthentication } from "../../session/version.ts";
 import { REUSE_NOTES } from "../event-text.ts";
@@ -148,7 +148,7 @@ function refuseGone(deps: Pick<SessionDeps, "log" | "sessions">, sid: SessionId,
 }
 
 type RotateRequest = {
-  readonly token: PresentedToken;
+  readonly token: TokenFields;
   readonly freshNonce: string;
   readonly presentation: DevicePresentation;
   readonly lastSeen: LastSeen | undefined;

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import {
   decide,
   firstState,
-  type PresentedToken,
   type RotationState,
+  type TokenFields,
 } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 
@@ -17,14 +17,14 @@ const fractions = [0, 0, 0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 40];
 const wait = fc.record({ of: fc.constantFrom(...fractions), off: fc.constantFrom(-1, 0, 0, 1) });
 const lasts = ({ of, off }: { of: number; off: number }, R: number) => Math.max(0, Math.floor(of * R) + off);
 
-const childOf = ({ generation, childNonce, childMintedAt }: RotationState): PresentedToken => ({
+const childOf = ({ generation, childNonce, childMintedAt }: RotationState): TokenFields => ({
   generation: generation + 1,
   nonce: childNonce,
   issuedAt: childMintedAt,
 });
 
 describe("a browser with eight requests in flight, none longer than R/2", () => {
-  type Request = { token: PresentedToken; nonce: string; sentAt: number; responses: PresentedToken[] };
+  type Request = { token: TokenFields; nonce: string; sentAt: number; responses: TokenFields[] };
   const event = fc.record({
     what: fc.constantFrom("send", "run", "run", "arrive", "wait", "wait"),
     which: fc.nat(),

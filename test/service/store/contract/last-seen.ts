@@ -1,7 +1,7 @@
 /** Tests that every store has to pass: what a session keeps of the request that last refreshed it. */
 import { describe, expect, test } from "vitest";
 import type { LastSeen, SessionId } from "../../../../src/service/session/model.ts";
-import type { PresentedToken } from "../../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { someKey, someProof } from "../../../support/store/device.ts";
@@ -22,7 +22,7 @@ const UNKNOWN: LastSeen = { userAgent: "", ipAddress: "" };
 
 export function lastSeenContract(context: () => Context): void {
   describe("last seen", () => {
-    async function seen(sid: SessionId, token: PresentedToken, lastSeen: LastSeen | undefined) {
+    async function seen(sid: SessionId, token: TokenFields, lastSeen: LastSeen | undefined) {
       const result = await context().store.rotate(sid, token, nonce(), undefined, lastSeen);
       if (!result.ok) throw new Error(result.reason);
       return result;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SessionLimit } from "../../../../src/service/session/admin/limit.ts";
 import type { NewSession, SessionId } from "../../../../src/service/session/model.ts";
-import type { PresentedToken } from "../../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../../src/service/session/rotation/rotation.ts";
 import { CAP, type Context, type Login } from "../../../support/store/context.ts";
 import {
   elsewhere,
@@ -426,7 +426,7 @@ export function limitsContract(context: () => Context): void {
     const play = async (actions: readonly (typeof action extends fc.Arbitrary<infer T> ? T : never)[]) => {
       const user = subject();
       /** The live devices, the one that was used last at the end. */
-      const devices: { readonly sid: SessionId; token: PresentedToken }[] = [];
+      const devices: { readonly sid: SessionId; token: TokenFields }[] = [];
       for (const step of actions) {
         await backend.advance(1 + ("refresh" in step ? step.pause : 0));
         if ("refresh" in step) {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { DevicePresentation } from "../../../../src/service/session/devices/binding.ts";
 import { thumbprintBytes } from "../../../../src/service/session/devices/key.ts";
-import type { PresentedToken } from "../../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import type { Context } from "../../../support/store/context.ts";
 import { present, someKey, someProof } from "../../../support/store/device.ts";
@@ -18,7 +18,7 @@ const KEY = { algorithm: "DPoP", thumbprint: thumbprintBytes(OWN.thumbprint) };
 /** Rotates a session several times with its key. Returns all of its tokens, oldest first. */
 async function rotated({ store, backend, login }: Context, more: { readonly dpopJkt?: string }) {
   const { sid, first } = await login(subject(), more);
-  const tokens: PresentedToken[] = [{ ...first, issuedAt: backend.now() }];
+  const tokens: TokenFields[] = [{ ...first, issuedAt: backend.now() }];
   for (let times = 0; times < 4; times++) {
     await backend.advance(3 * R);
     const [token = first] = tokens.slice(-1);

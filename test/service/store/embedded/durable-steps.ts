@@ -3,7 +3,7 @@
  * trace of its system calls shows what reached the disk in between. Usage: node durable-steps.ts <file>
  */
 import { writeSync } from "node:fs";
-import type { PresentedToken } from "../../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, outcomeOf, subject } from "../../../support/store/sessions.ts";
@@ -24,7 +24,7 @@ async function step<T>(name: string, run: () => Promise<T>): Promise<T> {
 
 const user = subject();
 const [first, second, third] = [newSession(user), newSession(user), newSession(user)];
-const token = (nonceOf: string, generation: number): PresentedToken => ({
+const token = (nonceOf: string, generation: number): TokenFields => ({
   generation,
   nonce: nonceOf,
   issuedAt: storeMs(0),

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
-import type { PresentedToken } from "../../../../src/service/session/rotation/rotation.ts";
+import type { TokenFields } from "../../../../src/service/session/rotation/rotation.ts";
 import { systemClock } from "../../../../src/service/session/time.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
 import {
@@ -20,7 +20,7 @@ import {
   subject,
 } from "../../../support/store/sessions.ts";
 
-type Fact = { created?: SessionId; refreshed?: SessionId; child?: PresentedToken; ended?: SessionId };
+type Fact = { created?: SessionId; refreshed?: SessionId; child?: TokenFields; ended?: SessionId };
 
 const WRITER = new URL("./writer.ts", import.meta.url).pathname;
 

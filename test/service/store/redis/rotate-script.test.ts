@@ -11,7 +11,7 @@ import {
   shownBy,
 } from "../../../../src/service/session/devices/binding.ts";
 import { thumbprintOf } from "../../../../src/service/session/devices/key.ts";
-import { decide, type PresentedToken, type RotationState } from "../../../../src/service/session/rotation/rotation.ts";
+import { decide, type RotationState, type TokenFields } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { decodeDevice, encodeProofKey, keyKind } from "../../../../src/service/store/redis/encoding/device-record.ts";
 import { encodeBody, flagsOf, nonceWords } from "../../../../src/service/store/redis/encoding/record.ts";
@@ -58,7 +58,7 @@ const state: fc.Arbitrary<RotationState> = fc.record({
   childMintedAt: time,
   childServedAt: time,
 });
-const token: fc.Arbitrary<PresentedToken> = fc.record({ generation, nonce: nonces, issuedAt: time });
+const token: fc.Arbitrary<TokenFields> = fc.record({ generation, nonce: nonces, issuedAt: time });
 
 /** Builds a record with the layout of lua/lib/partition.lua. @param device the end of the record if the session has a key */
 function record(

@@ -7,7 +7,7 @@ import type { DevicePresentation } from "../../../session/devices/binding.ts";
 import type { KeyProof } from "../../../session/devices/key.ts";
 import type { Audience, NewSession, Session, SessionId } from "../../../session/model.ts";
 import type { EndingHolder } from "../../../session/ports.ts";
-import type { PresentedToken, RotationState } from "../../../session/rotation/rotation.ts";
+import type { RotationState, TokenFields } from "../../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../../session/time.ts";
 import type { ArgumentsOf } from "./arguments.ts";
 import { CLAIMS_START, decodeBlocks, encodeAuthentication, encodeFacts } from "./blocks.ts";
@@ -207,7 +207,7 @@ export function decodeRotation(bytes: Buffer, start: number): RotationState {
 }
 
 /** Returns the refresh token that the client of a session uses next. */
-export function decodeChild(bytes: Buffer, start: number): PresentedToken {
+export function decodeChild(bytes: Buffer, start: number): TokenFields {
   return {
     generation: bytes.readUInt32BE(start + AT.generation) + 1,
     nonce: bytes.toString("base64url", start + AT.childNonce, start + AT.childNonce + 8),

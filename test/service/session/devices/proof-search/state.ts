@@ -1,5 +1,5 @@
 /** A state ("world") of the model in world.ts, and the reduction of states, by which states with the same future become equal. */
-import type { RotationState, PresentedToken as Token } from "../../../../../src/service/session/rotation/rotation.ts";
+import type { RotationState, TokenFields as Token } from "../../../../../src/service/session/rotation/rotation.ts";
 import { later, storeMs } from "../../../../../src/service/session/time.ts";
 import { drawnTogether } from "../../rotation/rotation-search/time.ts";
 

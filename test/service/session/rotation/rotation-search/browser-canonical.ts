@@ -9,7 +9,7 @@
  * So a state keeps its future when all generations shift together, when nonces are renamed, when a distance that no rule distinguishes
  * shrinks, and when a time or another fact is removed that no rule will use any more.
  */
-import type { RotationState, PresentedToken as Token } from "../../../../../src/service/session/rotation/rotation.ts";
+import type { RotationState, TokenFields as Token } from "../../../../../src/service/session/rotation/rotation.ts";
 import { later, latest, type StoreMs, storeMs } from "../../../../../src/service/session/time.ts";
 import type { World } from "./browser.ts";
 import { drawnTogether, longAgo, representative, type Time } from "./time.ts";

@@ -21,7 +21,7 @@ import {
   type decide,
   firstState,
   type RotationState,
-  type PresentedToken as Token,
+  type TokenFields as Token,
 } from "../../../../../src/service/session/rotation/rotation.ts";
 import { later } from "../../../../../src/service/session/time.ts";
 import { canonical, clocks, freeNonce } from "./browser-canonical.ts";

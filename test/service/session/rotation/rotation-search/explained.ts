@@ -11,8 +11,8 @@
 import {
   type decide,
   firstState,
-  type PresentedToken,
   type RotationState,
+  type TokenFields,
 } from "../../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../../src/service/session/time.ts";
 import { childOf } from "./holders.ts";
@@ -29,7 +29,7 @@ type Browser = { readonly jar: string; readonly requests: readonly Flight[]; rea
 
 type History = {
   readonly state: RotationState;
-  readonly minted: readonly PresentedToken[];
+  readonly minted: readonly TokenFields[];
   readonly browsers: readonly Browser[];
   readonly now: number;
   readonly lines: readonly string[];

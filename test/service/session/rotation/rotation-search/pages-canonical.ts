@@ -1,5 +1,5 @@
 /** Reduces the states of the model in pages.ts, so that states with the same future become equal. */
-import type { RotationState, PresentedToken as Token } from "../../../../../src/service/session/rotation/rotation.ts";
+import type { RotationState, TokenFields as Token } from "../../../../../src/service/session/rotation/rotation.ts";
 import { latest, type StoreMs, storeMs } from "../../../../../src/service/session/time.ts";
 import type { Pages } from "./pages.ts";
 import { drawnTogether, longAgo, type Time } from "./time.ts";

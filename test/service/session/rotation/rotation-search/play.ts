@@ -3,8 +3,8 @@ import {
   type Decision,
   type decide,
   firstState,
-  type PresentedToken,
   type RotationState,
+  type TokenFields,
 } from "../../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../../src/service/session/time.ts";
 import { childOf } from "./holders.ts";
@@ -18,7 +18,7 @@ export const R = 10_000;
  * @param waits the times before the presentations, in ms; they repeat if there are fewer than presentations
  */
 export function play(rule: typeof decide, script: string, ...waits: number[]): Decision["outcome"][] {
-  const stolen: PresentedToken = { generation: 1, nonce: "stolen", issuedAt: storeMs(0) };
+  const stolen: TokenFields = { generation: 1, nonce: "stolen", issuedAt: storeMs(0) };
   const held = new Map([...script].map((holder) => [holder, stolen]));
   const outcomes: Decision["outcome"][] = [];
   let state: RotationState = firstState("stolen");

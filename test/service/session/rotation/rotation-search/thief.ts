@@ -5,7 +5,7 @@
  * The attacker knows only the responses to its own requests. They reveal one fact: if the successor token (child) in a response was not
  * created at the time of the request, the victim has sent a request in between, and has the same successor.
  */
-import { type decide, firstState, type PresentedToken } from "../../../../../src/service/session/rotation/rotation.ts";
+import { type decide, firstState, type TokenFields } from "../../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../../src/service/session/time.ts";
 import { childOf } from "./holders.ts";
 
@@ -33,7 +33,7 @@ export function served({ decide, reuseIntervalMs: R, pause, rhythm, thief, quiet
   let now = 1e9;
   let refreshes = 0;
   let minted = 0;
-  function present(token: PresentedToken): PresentedToken | undefined {
+  function present(token: TokenFields): TokenFields | undefined {
     const decision = decide(state, token, `n${minted++}`, storeMs(now), R);
     if (decision.outcome === "reuse") return undefined;
     state = decision.next;
