@@ -11,8 +11,6 @@ import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import { loginNameOf } from "./upstream.ts";
 
-/** What lua/create.lua returns in place of a replaced session if an earlier run has created this one. */
-const EXISTING = "existing";
 const EMPTY = Buffer.alloc(0);
 
 /** A time, in ms, that is later than the expiry of every session. */
@@ -100,33 +98,36 @@ async function runInSteps(
   let newDevice: boolean | undefined;
   let progress: Buffer | "" = "";
   for (;;) {
-    const [first = EMPTY, ...rest] = buffers(await link.run("create", [tag], argumentsOf(progress)));
-    const result = text(first);
-    if (result === "ended") return { ok: false, reason: "ended" };
-    if (result === "refused" && limit !== undefined) {
-      return { ok: false, reason: "refused", limit, live: listed(rest.slice(2)) };
-    }
-    if (result === "more") {
+    const [result = EMPTY, ...rest] = buffers(await link.run("create", [tag], argumentsOf(progress)));
+    const outcome = text(result);
+    if (outcome === "ended") return { ok: false, reason: "ended" };
+    if (outcome === "refused" && limit !== undefined)
+      return { ok: false, reason: "refused", limit, live: listed(rest) };
+    if (outcome === "more") {
       progress = rest[0] ?? "";
       continue;
     }
-    const [replaced = EMPTY, device = EMPTY, ...ended] = rest;
+    if (outcome === "existing") {
+      return { ok: true, record: rest[0] ?? EMPTY, isNew: false, newDevice: false, evicted, replaced: undefined };
+    }
+    const [record = EMPTY, replaced = EMPTY] = outcome === "created" ? rest.splice(0, 2) : [];
+    const [device = EMPTY, ...ended] = rest;
     // A run that ends sessions may end the only one of the same device. So the first of these runs decides whether the device is new.
     if (ended.length > 0) newDevice ??= device.length > 0;
     evicted.push(...ended.map(endedSession));
-    if (result === "sweep") await sweep(link, tag, subject);
-    else if (result === "again") progress = "";
-    else {
-      const isNew = text(replaced) !== EXISTING;
+    if (outcome === "created") {
       return {
         ok: true,
-        record: first,
-        isNew,
+        record,
+        isNew: true,
         newDevice: newDevice ?? device.length > 0,
         evicted,
-        replaced: isNew && replaced.length > 0 ? endedSession(replaced) : undefined,
+        replaced: replaced.length > 0 ? endedSession(replaced) : undefined,
       };
     }
+    if (outcome === "sweep") await sweep(link, tag, subject);
+    else if (outcome === "again") progress = "";
+    else throw new TypeError("the create script returned an unknown outcome");
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * The Lua scripts of the store. The files are in lua/; each describes its keys, arguments and results at its beginning.
  *
- * A line `-- @include lib/live.lua: live, marked` stands for the text of that file, of which the script uses these names. Outside of blocks
+ * A line `-- @include lib/live.lua: live, was_revoked` stands for the text of that file, of which the script uses these names. Outside of blocks
  * a text is included once. Indented, it belongs to its block alone: Lua creates functions anew in each run, and so a refresh creates only
  * those that it needs.
  *

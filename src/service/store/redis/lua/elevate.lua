@@ -8,7 +8,7 @@
 -- @include lib/partition.lua: ARGC
 -- @include lib/actor.lua: actor_of
 -- @include lib/blocks.lua: AUTHENTICATION, block_at, replace
--- @include lib/live.lua: live, marked
+-- @include lib/live.lua: live, was_revoked
 -- @include lib/version.lua: count_version, version_of
 local sid,
   time, -- of the authentication, ms
@@ -17,7 +17,7 @@ local sid,
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
 local record = live(partition, sid, now)
-if not record then return marked(partition, sid, now) and 'm' or 'u' end
+if not record then return was_revoked(partition, sid, now) and 'm' or 'u' end
 if actor_of(record) then return 'a' end
 
 local at, after = block_at(record, AUTHENTICATION)

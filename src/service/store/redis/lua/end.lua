@@ -15,7 +15,7 @@
 -- @include lib/close.lua: close
 -- @include lib/head.lua: expiries
 -- @include lib/index.lua: unindex
--- @include lib/live.lua: marked, within_lifetimes
+-- @include lib/live.lua: was_revoked, within_lifetimes
 local sid, reason,
   marker_life, -- how long ended sessions stay marked, ms
   note, -- the text of the due record (event-text.ts), or ''
@@ -27,7 +27,7 @@ local partition = KEYS[1]
 local record, ended_with = within_lifetimes(partition, sid, now)
 if ended_with == 'subject' then return 'ending' end
 record = not ended_with and record
-if not record and marked(partition, sid, now) then return 'already' end
+if not record and was_revoked(partition, sid, now) then return 'already' end
 if record and issued_at then
   -- @include lib/device.lua: bytes_of, device_of, refusal_of_end
   local proof = proof8 and bytes_of(proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)

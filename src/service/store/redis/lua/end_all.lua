@@ -9,7 +9,7 @@
 -- @include lib/deadline.lua: now
 -- @include lib/partition.lua: ARGC, HORIZON, ID, subject_of
 -- @include lib/close.lua: close
--- @include lib/index.lua: index_of, write_index
+-- @include lib/index.lua: settle_index, write_index
 -- @include lib/live.lua: ended_until, live
 local subject, reason,
   marker_life, -- how long ended sessions stay marked, ms
@@ -26,7 +26,7 @@ if actor_sid ~= '' then
   local actor = live(partition, actor_sid, now)
   if not actor or subject_of(actor) ~= subject then return { 'actor_ended' } end
 end
-local sids, unfinished = index_of(partition, subject, now)
+local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again' } end
 local many = partition .. 'i' .. subject
 if not sids then

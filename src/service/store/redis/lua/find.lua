@@ -4,7 +4,7 @@
 -- ARGV  1 sid
 -- Returns one string: l (live), the time (I6) and the record; or m revoked, u unknown.
 -- @include lib/deadline.lua: now
--- @include lib/live.lua: live, marked
+-- @include lib/live.lua: live, was_revoked
 local record = live(KEYS[1], ARGV[1], now)
 if record then return 'l' .. struct.pack('>I6', now) .. record end
-return marked(KEYS[1], ARGV[1], now) and 'm' or 'u'
+return was_revoked(KEYS[1], ARGV[1], now) and 'm' or 'u'

@@ -6,7 +6,7 @@
 -- a logout of the subject's sessions has to be completed first; or 'full', if there are too many due records to find those of the subject.
 -- @include lib/deadline.lua: now
 -- @include lib/partition.lua: ID, MOST
--- @include lib/index.lua: horizon_of, index_of, write_index
+-- @include lib/index.lua: horizon_of, settle_index, write_index
 -- @include lib/live.lua: live
 local MOST_DUE = 1024 -- the most due records that one run examines, in about 1 ms
 local partition, subject = KEYS[1], ARGV[1]
@@ -22,7 +22,7 @@ local function split(sids)
   return table.concat(kept), gone
 end
 
-local sids, unfinished = index_of(partition, subject, now)
+local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again', '0' } end
 if sids then
   write_index(partition, subject, (split(sids)))

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Lists the live sessions of a subject.
+-- Lists the live sessions of a subject. Brings its index in order: see `settle_index`, and entries of expired sessions are removed.
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns, for a subject with few sessions, 'few', sid, record, sid, record, …: all of them, oldest first. For a subject with many it
@@ -7,14 +7,14 @@
 -- 'again' if the caller must run the script again.
 -- @include lib/deadline.lua: now
 -- @include lib/partition.lua: ARGC, ID, MOST
--- @include lib/index.lua: index_of
+-- @include lib/index.lua: settle_index
 -- @include lib/live.lua: live, within_lifetimes
 local subject,
   before, -- an entry of the order of creation: sessions before it are returned
   count -- how many sessions to examine
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
-local sids, unfinished = index_of(partition, subject, now)
+local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again' } end
 local found = { sids and 'few' or 'many' }
 if sids then

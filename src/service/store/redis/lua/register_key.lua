@@ -8,7 +8,7 @@
 -- @include lib/partition.lua: ARGC, DEVICE_TAIL, WITH_DEVICE
 -- @include lib/blocks.lua: device_at
 -- @include lib/device.lua: device_of
--- @include lib/live.lua: live, marked
+-- @include lib/live.lua: live, was_revoked
 local sid,
   generation, -- of the refresh token
   key, thumbprint, kind, -- kind: device-record.ts
@@ -16,7 +16,7 @@ local sid,
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
 local record = live(partition, sid, now)
-if not record then return marked(partition, sid, now) and 'm' or 'u' end
+if not record then return was_revoked(partition, sid, now) and 'm' or 'u' end
 local flags, confirmed = struct.unpack('>BI4', record)
 if tonumber(generation) < confirmed - 1 then return 'o' end
 

@@ -31,8 +31,8 @@ local key = partition .. 's' .. sid
 local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
 local record, horizons = found[1], found[3]
 if not record then
-  -- @include lib/live.lua: marked
-  return marked(partition, sid, now) and 'm' or 'u'
+  -- @include lib/live.lua: was_revoked
+  return was_revoked(partition, sid, now) and 'm' or 'u'
 end
 
 -- The state of rotation.ts, with each nonce as two words.

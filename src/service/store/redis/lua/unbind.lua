@@ -6,10 +6,10 @@
 -- @include lib/deadline.lua: now
 -- @include lib/partition.lua: WITH_DEVICE
 -- @include lib/blocks.lua: device_at
--- @include lib/live.lua: live, marked
+-- @include lib/live.lua: live, was_revoked
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
-if not record then return marked(partition, sid, now) and 'm' or 'u' end
+if not record then return was_revoked(partition, sid, now) and 'm' or 'u' end
 local from = device_at(record)
 if from > #record then return 'n' .. struct.pack('>I6', now) .. record end
 record = string.char(string.byte(record) - WITH_DEVICE) .. string.sub(record, 2, from - 1)

@@ -8,7 +8,7 @@
 -- @include lib/partition.lua: ARGC
 -- @include lib/blocks.lua: CLAIMS, block_at, replace, text_at
 -- @include lib/commands.lua: require_commands
--- @include lib/live.lua: live, marked
+-- @include lib/live.lua: live, was_revoked
 -- @include lib/signal_log.lua: append_signals
 -- @include lib/version.lua: count_version, version_of
 local sid,
@@ -19,7 +19,7 @@ local sid,
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
 local before = live(partition, sid, now)
-if not before then return marked(partition, sid, now) and 'm' or 'u' end
+if not before then return was_revoked(partition, sid, now) and 'm' or 'u' end
 if if_version ~= '' and tonumber(if_version) ~= version_of(before) then return 'c' end
 local record = before
 if audiences ~= '' then record = replace(record, audiences, text_at(record, 2)) end

@@ -1,5 +1,5 @@
 -- The head of a record.
--- @include lib/partition.lua: BODY, HEAD
+-- @include lib/partition.lua: BODY, CREATED, CREATED_END, HEAD
 
 -- Returns the idle expiry, the absolute expiry, the time of creation and that of the last refresh or the creation, at which the idle
 -- timeout begins. A refresh that got the same refresh token again counts, too.
@@ -11,7 +11,7 @@ end
 
 -- Returns the text that stands for a session in the order of creation: its time of creation and its id.
 local function entry_of(record, sid)
-  return string.sub(record, 40, 45) .. sid
+  return string.sub(record, CREATED, CREATED_END) .. sid
 end
 
 -- Returns the length of a text of a record, and where it begins. The length is one byte, or the byte 255 and two bytes.

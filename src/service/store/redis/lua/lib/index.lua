@@ -41,9 +41,10 @@ local function lengthen_index(partition, subject, sids, now)
   write_index(partition, subject, string.sub(sids, #moved + 1))
 end
 
--- Returns the ids of all sessions of a subject, without separators, if it has few. If it has many, it returns false, and whether some of
--- them are still to be moved to the index of subjects with many. The caller then runs the script again, since one run moves at most MOST.
-local function index_of(partition, subject, now)
+-- Moves the sessions of a subject that has come to have many to the index of such subjects. Returns the ids of all its sessions, without
+-- separators, if it has few; otherwise false, and whether some are still to be moved: one run moves at most MOST, and the caller runs the
+-- script again.
+local function settle_index(partition, subject, now)
   local index, many = partition .. 'u', partition .. 'i' .. subject
   local sids = redis.call('HGET', index, subject) or ''
   if #sids <= MOST * ID and redis.call('ZCARD', many) == 0 then return sids end

@@ -1,5 +1,5 @@
 -- Which sessions are live.
--- @include lib/partition.lua: HORIZON, subject_of
+-- @include lib/partition.lua: HORIZON, ID, subject_of
 -- @include lib/head.lua: expiries
 
 -- Returns the time up to which every session that was created has ended (RevokeAllSessions); 0 if there is none.
@@ -37,9 +37,29 @@ local function live(partition, sid, now)
 end
 
 -- For a session that is not live, returns true if it was revoked, and false if it has expired or never existed.
-local function marked(partition, sid, now)
+local function was_revoked(partition, sid, now)
   local expires = redis.call('GET', partition .. 'm' .. sid)
   if expires and now < tonumber(expires) then return true end
   local _, ended = within_lifetimes(partition, sid, now)
   return ended and true or false
+end
+
+-- Returns which sessions of a list of ids without separators are live, in the same order: each { sid, record, used }, where `used` is the
+-- time of the last refresh or the creation.
+local function live_sessions(partition, sids, now)
+  local keys, found = {}, {}
+  for from = 1, #sids, ID do keys[#keys + 1] = partition .. 's' .. string.sub(sids, from, from + ID - 1) end
+  if #keys == 0 then return found end
+  local records = redis.call('MGET', unpack(keys))
+  local ended, horizons = ended_until(partition), redis.call('GET', partition .. 'h')
+  for k, record in ipairs(records) do
+    if record then
+      local sid, idle_expiry, _, created, used = string.sub(keys[k], -ID), expiries(record)
+      local is_live = now < idle_expiry and created > ended
+      if is_live and not (horizons and ended_with_subject(horizons, subject_of(record), sid, created)) then
+        found[#found + 1] = { sid = sid, record = record, used = used }
+      end
+    end
+  end
+  return found
 end

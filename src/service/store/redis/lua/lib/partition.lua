@@ -54,6 +54,7 @@
 -- the record has the time since which it is bound (I6; 0: since the creation of the session), and the usual place of that time has 0.
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- the position after the head
+local CREATED, CREATED_END = 40, 45 -- where the head has the time of creation
 local ID = 23
 local ENTRY = 6 + ID
 local UPSTREAM = 22 -- the length of the name of a login
