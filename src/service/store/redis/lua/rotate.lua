@@ -66,49 +66,52 @@ if flags > 1 or proof8 then
     proof = proof,
     client = client,
   }, now, reuse_interval)
-  if verdict == 'wrong_transport' then return 't' end
-  if verdict == 'wrong_client' then return 'w' end
-  local refusal = verdict == 'device_proof_missing' and 'd' or verdict == 'device_required' and 'q' or verdict == 'proof_missing' and 'n'
-    or verdict == 'other_key' and 'k'
-  if refusal then return refusal .. struct.pack('>I6', now) .. record end
+  local ALONE = { wrong_transport = 't', wrong_client = 'w' }
+  local WITH_SESSION = { device_proof_missing = 'd', device_required = 'q', proof_missing = 'n', other_key = 'k' }
+  if ALONE[verdict] then return ALONE[verdict] end
+  if WITH_SESSION[verdict] then return WITH_SESSION[verdict] .. struct.pack('>I6', now) .. record end
 end
 
+-- The rules of `decide`. The outcomes are its own, by their letters in the reply.
+local REPEAT, ROTATE, HEAL, RECOVER, REUSE, TWO_HOLDERS = 'p', 'r', 'h', 'v', 'x', 'X'
 local held = verdict == 'held'
 local ahead = generation - state_generation
 local is_child_nonce, is_state_nonce = nonce1 == child_nonce1 and nonce2 == child_nonce2, nonce1 == state_nonce1 and nonce2 == state_nonce2
 local child = ahead == 1 and (held or is_child_nonce or issued_at >= child_minted_at - 2 * reuse_interval)
+-- The holder of the session's key may still have old tokens.
 local confirmed = ahead == 0 and (is_state_nonce or issued_at >= siblings_since) or held and ahead <= 0
+-- The token was replaced only recently, so its tab may have sent the request before it received the newer token.
 local late = (ahead == 0 or ahead == -1) and within(siblings_since, 2 * reuse_interval)
 local outcome
 if verdict == 'two_holders' then
-  outcome = 'X'
+  outcome = TWO_HOLDERS
 elseif within(child_minted_at, reuse_interval) and (child or confirmed or late) then
-  outcome, child_served_at = 'p', now -- rule 1 of rotation.ts
+  outcome, child_served_at = REPEAT, now -- rule 1 of rotation.ts
 elseif child then
-  outcome, siblings_since = 'r', within(child_served_at, reuse_interval) and child_minted_at or NEVER -- rule 2 of rotation.ts
+  outcome, siblings_since = ROTATE, within(child_served_at, reuse_interval) and child_minted_at or NEVER -- rule 2 of rotation.ts
 elseif ahead > 1 then
-  outcome, siblings_since = 'h', now -- rule 3 of rotation.ts
+  outcome, siblings_since = HEAL, now -- rule 3 of rotation.ts
 elseif confirmed then
-  outcome = 'v' -- rule 4 of rotation.ts
+  outcome = RECOVER -- rule 4 of rotation.ts
 else
-  outcome = 'x' -- rule 5 of rotation.ts
+  outcome = REUSE -- rule 5 of rotation.ts
 end
-if outcome == 'r' or outcome == 'h' then state_generation, state_nonce1, state_nonce2 = generation, nonce1, nonce2 end
-if outcome ~= 'p' then child_nonce1, child_nonce2, child_minted_at, child_served_at = fresh1, fresh2, now, now end
+if outcome == ROTATE or outcome == HEAL then state_generation, state_nonce1, state_nonce2 = generation, nonce1, nonce2 end
+if outcome ~= REPEAT then child_nonce1, child_nonce2, child_minted_at, child_served_at = fresh1, fresh2, now, now end
 
-if outcome == 'x' or outcome == 'X' then
+if outcome == REUSE or outcome == TWO_HOLDERS then
   -- @include lib/close.lua: close
   -- @include lib/index.lua: unindex
-  close(partition, { sid }, 'reuse', now, tonumber(marker_life), outcome == 'X' and '{"h":1}' or '{}', subject_of(record))
+  close(partition, { sid }, 'reuse', now, tonumber(marker_life), outcome == TWO_HOLDERS and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
   local body = string.sub(record, BODY)
-  if seen and seen ~= '' and outcome ~= 'p' then
+  if seen and seen ~= '' and outcome ~= REPEAT then
     -- @include lib/blocks.lua: LAST_SEEN, block_at
     local at, after = block_at(record, LAST_SEEN)
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
   end
-  if verdict == 'first_use' or verdict == 'first_proof' and outcome ~= 'p' then
+  if verdict == 'first_use' or verdict == 'first_proof' and outcome ~= REPEAT then
     -- @include lib/device.lua: body_with_bound_key, body_with_key_in_use
     if verdict == 'first_use' then
       body = body_with_key_in_use(body, now)
@@ -119,7 +122,11 @@ else
   record = struct.pack(HEAD, flags, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at,
     child_minted_at, created, idle, life) .. body
   redis.call('SET', key, record, 'PXAT', math.min(math.max(created, child_served_at) + idle, absolute) + slack(idle))
-  if held or verdict == 'proven' then outcome = string.upper(outcome) end
-  if verdict == 'first_use' then outcome = 'b' .. string.upper(outcome) end
+  -- What the request has shown of its device is in the case of the letter, and in the letter b before it.
+  if verdict == 'first_use' then
+    outcome = 'b' .. string.upper(outcome)
+  elseif held or verdict == 'proven' then
+    outcome = string.upper(outcome)
+  end
 end
 return outcome .. struct.pack('>I6', now) .. record
