@@ -1,9 +1,9 @@
 /**
  * The Lua scripts of the store. The files are in lua/; each describes its keys, arguments and results at its beginning.
  *
- * A line `-- @include lib/live.lua: live, was_revoked` stands for the text of that file, of which the script uses these names. Outside of blocks
- * a text is included once. Indented, it belongs to its block alone: Lua creates functions anew in each run, and so a refresh creates only
- * those that it needs.
+ * A line `-- @include lib/live.lua: live, was_revoked` stands for the text of that file, of which the script uses these names. Outside of
+ * blocks a text is included once. Indented, it belongs to its block alone: Lua creates functions anew in each run, and so a refresh creates
+ * only those that it needs.
  *
  * Every verb begins with lib/deadline.lua, which ends it if it runs outside of the time in which the command may act. Three scripts are no
  * verbs, and have no deadline: sync.lua finds out the time; of the checks in checks/, permissions.lua writes nothing, and claim_owner.lua

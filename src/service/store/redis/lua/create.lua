@@ -3,8 +3,8 @@
 -- none. A second run with the same id returns the session that the first one created.
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
--- Returns one of these lists. In them, `ended…` are the ids of the sessions that were ended, in order, each followed by its actor (`close`).
--- `is_new` is 'new' if no live session of the subject, of the newest MOST, has the user agent of this one; otherwise, and with
+-- Returns one of these lists. In them, `ended…` are the ids of the sessions that were ended, in order, each followed by its actor
+-- (`close`). `is_new` is 'new' if no live session of the subject, of the newest MOST, has the user agent of this one; otherwise, and with
 -- `claim_life`, it is ''.
 --   'created', record, replaced, is_new, ended…   `replaced` is the session that this one has replaced, with its actor, or ''
 --   'existing', record       with `claim_life`: an earlier run has created the session, which is live
