@@ -119,6 +119,7 @@ async function play(history: readonly Step[], seen: Set<string>): Promise<void> 
   for (const step of history) {
     switch (step.does) {
       case "create": {
+        await wait(1); // A session of the same millisecond may precede others in the order of creation, and be found expired only later.
         const { idleTimeoutMs, life, cap } = step;
         const session = newSession(user, { clientId, idleTimeoutMs, absoluteLifetimeMs: life * idleTimeoutMs });
         const [first, options] = [nonce(), { cap, limit: step.limit ?? undefined, origin: ORIGIN }];
