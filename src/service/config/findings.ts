@@ -33,6 +33,8 @@ export function configFindings(env: Environment, config?: Config): readonly Conf
     ...shortDeviceLife(config),
     ...withoutEffect(env, config),
     ...addressesBeyondAll(config),
+    ...telemetryUnsupported(env, config),
+    ...migrationOver(config),
     ...migrationFindings(config),
     ...strictCookie(config),
     ...browserFindings(config),
@@ -56,6 +58,33 @@ function addressesBeyondAll({ maxConnections, maxConnectionsPerAddress = 0 }: Co
   if (maxConnectionsPerAddress <= maxConnections) return [];
   const found = "MAX_CONNECTIONS_PER_ADDRESS has no effect above MAX_CONNECTIONS";
   return [warning(found, "set it to less, or raise MAX_CONNECTIONS")];
+}
+
+/** Variables of OpenTelemetry with a value that other programs understand. Environments that many programs share may set them. */
+function telemetryUnsupported(env: Environment, { telemetry }: Config): readonly ConfigFinding[] {
+  if (telemetry === undefined) return [];
+  const { OTEL_PROPAGATORS: propagators = "", OTEL_LOGS_EXPORTER: logs } = env;
+  const others = propagators.split(",").filter((name) => !/^\s*(?:tracecontext|baggage)?\s*$/.test(name));
+  const protocols = (["TRACES", "METRICS"] as const)
+    .map((signal) => `OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`)
+    .filter((name) => env[name] && env[name] !== telemetry.protocol);
+  return [
+    ...(others.length > 0 || (propagators !== "" && !propagators.includes("tracecontext"))
+      ? [warning("OTEL_PROPAGATORS has no effect: traces go on by traceparent alone", "set it to tracecontext")]
+      : []),
+    ...protocols.map((name) =>
+      warning(`${name} has no effect`, `set OTEL_EXPORTER_OTLP_PROTOCOL, for all signals, or remove ${name}`),
+    ),
+    ...(logs && logs !== "none"
+      ? [warning("OTEL_LOGS_EXPORTER has no effect: the log goes to standard error", "set it to none")]
+      : []),
+  ];
+}
+
+function migrationOver({ cookie }: Config): readonly ConfigFinding[] {
+  if (cookie.migrateUntilMs === undefined || cookie.migrateUntilMs > Date.now()) return [];
+  const found = "COOKIE_MIGRATE_UNTIL is over: the name without its prefix is not read";
+  return [warning(found, "remove it, or set a later day")];
 }
 
 /** A provider leads the browser back from another site, and browsers then send no cookie with SameSite=Strict. */

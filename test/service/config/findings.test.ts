@@ -95,6 +95,30 @@ test.each<[Record<string, string>, string]>([
     { MAX_CONNECTIONS: "100", MAX_CONNECTIONS_PER_ADDRESS: "101" },
     "MAX_CONNECTIONS_PER_ADDRESS has no effect above MAX_CONNECTIONS",
   ],
+  [
+    { OTEL_PROPAGATORS: "b3", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a" },
+    "OTEL_PROPAGATORS has no effect: traces go on by traceparent alone",
+  ],
+  [
+    { OTEL_PROPAGATORS: "none", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a" },
+    "OTEL_PROPAGATORS has no effect: traces go on by traceparent alone",
+  ],
+  [
+    { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "grpc", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a" },
+    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL has no effect",
+  ],
+  [
+    { OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "http/json", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a" },
+    "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL has no effect",
+  ],
+  [
+    { OTEL_LOGS_EXPORTER: "otlp", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a" },
+    "OTEL_LOGS_EXPORTER has no effect: the log goes to standard error",
+  ],
+  [
+    { COOKIE_NAME: "__Host-rt", COOKIE_MIGRATE_UNTIL: "2020-01-01" },
+    "COOKIE_MIGRATE_UNTIL is over: the name without its prefix is not read",
+  ],
 ])("%j has a setting without effect", (env, found) => {
   expect(warningsOf(env)).toEqual([found]);
 });
@@ -104,6 +128,13 @@ test("a setting of telemetry that has its effect is no finding", () => {
   expect(warningsOf({ ...on, OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.1" })).toEqual([]);
   expect(warningsOf({ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://b" })).toEqual([]);
   expect(warningsOf({ ...on, OTEL_SDK_DISABLED: "true" })).toEqual([]);
+  const usual = { OTEL_PROPAGATORS: "tracecontext, baggage", OTEL_LOGS_EXPORTER: "none" };
+  expect(warningsOf({ ...on, ...usual, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/protobuf" })).toEqual([]);
+  expect(warningsOf({ OTEL_PROPAGATORS: "b3", OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "grpc" })).toEqual([]);
+});
+
+test("a migration of the cookie's name that is not over is no finding", () => {
+  expect(warningsOf({ COOKIE_NAME: "__Host-rt", COOKIE_MIGRATE_UNTIL: "2999-01-01" })).toEqual([]);
 });
 
 const PAGES = { ISSUER: "https://app.example.com", TRUST_PROXY: "1", COOKIE_PATH: "/" };
