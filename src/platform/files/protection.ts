@@ -1,6 +1,6 @@
 /** Checks whether other users can read or change a file or directory that holds secrets, by the rules of ssh for a private key. */
 import type { Stats } from "node:fs";
-import { lstat, readFile, readlink, stat } from "node:fs/promises";
+import { lstat, readdir, readFile, readlink, stat } from "node:fs/promises";
 import { errorCode } from "./error-code.ts";
 
 export type Protection = {
@@ -13,6 +13,8 @@ export type Protection = {
   readonly mode: number;
   /** Whether root may use a file of another user. It may for commands of an operator, but not for a service that runs as root. */
   readonly rootUsesAny?: boolean;
+  /** Names of files by which a directory is known to be of this program alone. Default: any directory is. */
+  readonly ownNames?: readonly string[];
 };
 
 const FORBIDDEN_BITS = { read: 0o027, write: 0o022 } as const;
@@ -29,11 +31,24 @@ export async function protectionFault(path: string, protection: Protection): Pro
   const { rootUsesAny, mode } = protection;
   // A command for a file would make a directory useless for everybody.
   if (target.isDirectory() && (mode & 0o100) === 0) return "is a directory, not a file";
-  return (
+  const fault =
     faultOfOwner(path, link, rootUsesAny) ??
     faultOfOwner(path, target, rootUsesAny) ??
-    modeFault(path, target, protection, await mountedBy(path, link, target))
-  );
+    modeFault(path, target, protection, await mountedBy(path, link, target));
+  const isOfOthers = fault !== undefined && target.isDirectory() && (await holdsOthersFiles(path, protection));
+  return isOfOthers ? fault.replace(/: (?:chmod|chown) .*/s, `, and holds other files: ${CHOOSE_ANOTHER}`) : fault;
+}
+
+/** What is advised for a directory such as /var/lib, which others need as it is. */
+const CHOOSE_ANOTHER = "name a directory in it";
+
+/** Every file system that was made by mkfs has this directory. */
+const OF_FILE_SYSTEM = "lost+found";
+
+async function holdsOthersFiles(path: string, { ownNames }: Protection): Promise<boolean> {
+  if (ownNames === undefined) return false;
+  const names = await readdir(path).catch(() => []); // A directory that nobody but its owner can list is not shared.
+  return names.some((name) => name !== OF_FILE_SYSTEM) && !names.some((name) => ownNames.includes(name));
 }
 
 /**
@@ -92,7 +107,7 @@ function modeFault(
   if (process.platform === "win32" || (mode & FORBIDDEN_BITS[forbids]) === 0) return undefined;
   const act = forbids === "read" ? "read or change" : "change";
   const found = `has mode ${(mode & 0o777).toString(8)}, which lets others ${act} it`;
-  if ((mode & STICKY) !== 0) return `${found}: name a directory in it`; // Such as /tmp, which others need as it is.
+  if ((mode & STICKY) !== 0) return `${found}: ${CHOOSE_ANOTHER}`; // Such as /tmp.
   if (by === "kubernetes") return `${found}: set ${OF_VOLUME}`;
   const remedy = `${found}: chmod ${advised.toString(8)} ${path}`;
   return by === "root" ? `${remedy}, or in Kubernetes set ${OF_VOLUME}` : remedy;

@@ -2,6 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { protectionFault } from "../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
+import { DATA_DIR_PROTECTION } from "../config/data-dir.ts";
 import { loadSessionPolicies, NO_POLICIES, type SessionPoliciesFile } from "../config/session-policies.ts";
 import { systemClock } from "../session/time.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
@@ -19,7 +20,7 @@ export async function prepareDataDir(config: Config): Promise<void> {
   const path = config.dataDir;
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
-    const fault = await protectionFault(path, { forbids: "read", mode: 0o700 });
+    const fault = await protectionFault(path, DATA_DIR_PROTECTION);
     if (fault !== undefined) throw new Error(`the directory ${path} ${fault}`);
   } catch (error) {
     throw startError(error, "DATA_DIR");

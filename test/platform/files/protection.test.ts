@@ -51,6 +51,31 @@ test("no command is advised that would take a directory from others", async () =
   expect(await protectionFault(directory, { forbids: "read", mode: 0o700 })).toBe(found);
 });
 
+test("neither chmod nor chown is advised for a directory that others keep their files in", async () => {
+  const directory = join(path, "..");
+  const judge = (ownNames: readonly string[]) => protectionFault(directory, { forbids: "read", mode: 0o700, ownNames });
+  chmodSync(directory, 0o755);
+  const found = "has mode 755, which lets others read or change it";
+  expect(await judge(["keys.json"])).toBe(`${found}, and holds other files: name a directory in it`);
+  expect(await judge(["keys.json", "secret"])).toBe(`${found}: chmod 700 ${directory}`);
+  rmSync(path);
+  mkdirSync(join(directory, "lost+found"));
+  expect(await judge(["keys.json"])).toBe(`${found}: chmod 700 ${directory}`);
+});
+
+test.runIf(process.geteuid?.() === 0)(
+  "a directory of another user with files of others is not to be taken over",
+  async () => {
+    const directory = join(path, "..");
+    chownSync(directory, 12_345, 12_345);
+    const protection = { forbids: "read", mode: 0o700, ownNames: ["keys.json"] } as const;
+    expect(await protectionFault(directory, protection)).toMatch(
+      /^belongs to another user .*: name a directory in it$/,
+    );
+    expect(await protectionFault(directory, { ...protection, ownNames: ["secret"] })).toContain(": chown 0 ");
+  },
+);
+
 test("what is behind a link is judged, not the link's own mode", async () => {
   const link = join(path, "..", "link");
   symlinkSync(path, link);

@@ -91,6 +91,17 @@ describe("what others can get at is refused with the command that helps", () => 
     ]);
   });
 
+  test("a data directory of others, such as /var/lib, is left as it is", async () => {
+    const dataDir = scratch();
+    mkdirSync(join(dataDir, "postgresql"));
+    chmodSync(dataDir, 0o755);
+    const { code, stderr } = await runToExit({ DATA_DIR: dataDir });
+    expect([code, stderr]).toEqual([
+      1,
+      `DATA_DIR: the directory ${dataDir} has mode 755, which lets others read or change it, and holds other files: name a directory in it\n`,
+    ]);
+  });
+
   test("the data directory behind a link", async () => {
     const [dataDir, link] = [scratch(), join(scratch(), "link")];
     symlinkSync(dataDir, link);

@@ -6,6 +6,7 @@ import { protectionFault } from "../../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../../config/admin.ts";
 import type { Config } from "../../config/config.ts";
 import { loadConsoleProvider } from "../../config/console-provider.ts";
+import { DATA_DIR_PROTECTION } from "../../config/data-dir.ts";
 import { isLoopback } from "../../config/loopback.ts";
 import { loadProviders } from "../../config/providers.ts";
 import { loadSessionPolicies } from "../../config/session-policies.ts";
@@ -20,7 +21,7 @@ export async function checkDataDir({ ok, fault }: Report, config: Config): Promi
   const path = config.dataDir;
   try {
     const isDirectory = (await stat(path)).isDirectory();
-    const found = await protectionFault(path, { forbids: "read", mode: 0o700, rootUsesAny: true });
+    const found = await protectionFault(path, { ...DATA_DIR_PROTECTION, rootUsesAny: true });
     const [what, remedy = "chmod 700"] = found?.split(/: (?=ch(?:mod|own) |name )/) ?? [];
     if (!isDirectory) fault(`DATA_DIR: ${path} is no directory`, "name a directory");
     else if (what === undefined) ok(`DATA_DIR: ${path} is for its owner alone`);

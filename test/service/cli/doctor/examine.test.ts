@@ -103,6 +103,8 @@ describe("files", () => {
       `fault files: DATA_DIR: ${DATA_DIR} has mode 755, which lets others read or change it`,
     ]);
     expect(await remediesOf({ DATA_DIR })).toEqual([`chmod 700 ${DATA_DIR}`]);
+    writeFileSync(join(DATA_DIR, "of-others"), "");
+    expect(await remediesOf({ DATA_DIR })).toEqual(["name a directory in it"]);
   });
 
   test("a broken or writable ADMIN_TOKENS_FILE is a fault", async () => {
