@@ -8,7 +8,7 @@ import {
   createContextValues,
   type Interceptor,
 } from "@connectrpc/connect";
-import { type AdapterOptions, authorize } from "./bearer.ts";
+import { type AdapterOptions, authorize } from "./authorize.ts";
 import { readOrigin } from "./origin.ts";
 import type { Claims } from "./verdict.ts";
 import type { Decider } from "./verifier.ts";

@@ -1,7 +1,7 @@
 import { type ProofExpectation, type ProofRefused, type ProofResult, refuseProof } from "../platform/dpop/proof.ts";
 import { proofUrl } from "../platform/dpop/proof-url.ts";
 import type { Replays } from "../platform/dpop/replays.ts";
-import type { Refusals } from "./refusals/refusals.ts";
+import type { RefusalReporter } from "./refusals/refusal-reporter.ts";
 import type { Verdict } from "./verdict.ts";
 
 /** The parts of a request that a proof is checked against (RFC 9449 section 7). */
@@ -23,7 +23,7 @@ type Deps = {
   readonly verifyProof: VerifyProof;
   readonly replays: Replays;
   readonly clock: () => number;
-  readonly refusals: Pick<Refusals, "note">;
+  readonly refusals: Pick<RefusalReporter, "note">;
 };
 
 /** Decides whether to accept a token with the proof of its request. It never rejects. */

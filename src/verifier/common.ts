@@ -9,11 +9,11 @@ export {
   getCallerClaims,
   keepRawHeaders,
 } from "./adapters.ts";
-export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./bearer.ts";
+export { type AdapterOptions, type Authorization, authorize, type CallerRequest, type Rejection } from "./authorize.ts";
 export type { ProvingRequest } from "./bound.ts";
 export type { VerifierOptions } from "./options.ts";
 export { VerifierClosedError } from "./ready.ts";
-export type { RefusalRecords } from "./refusals/refusals.ts";
+export type { RefusalRecords } from "./refusals/refusal-reporter.ts";
 export type { RefusalRecord, Report, VerifierEvent } from "./refusals/report.ts";
 export { type Accepted, type Actor, type Claims, REFUSALS, type Refusal, type Verdict } from "./verdict.ts";
 export type { Decider, Verifier, VerifierState } from "./verifier.ts";

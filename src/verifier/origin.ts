@@ -1,4 +1,4 @@
-import type { AdapterOptions } from "./bearer.ts";
+import type { AdapterOptions } from "./authorize.ts";
 
 /**
  * Returns the option `origin` of an adapter as it is in URLs. Other spellings are accepted, such as one with a slash at its end.

@@ -4,7 +4,7 @@ import { isSignature } from "../platform/jws/public-key.ts";
 import { parseObject } from "../platform/jws/strict-json.ts";
 import { isAlgorithm, type PublishedKey } from "./keys/jwk.ts";
 import type { KeySet } from "./keys/key-set.ts";
-import { type Claims, REFUSED, type Refusal } from "./verdict.ts";
+import { type Claims, REFUSAL_VERDICTS, type Refusal, type RefusalVerdict } from "./verdict.ts";
 
 /** The greatest length of a token, in characters. No access token of the service is longer. */
 export const MAX_LENGTH = 16_384;
@@ -20,8 +20,6 @@ export const REQUIRED_CLAIMS = ["client_id", "exp", "iat", "jti", "sid", "sub"] 
 
 /** The greatest version that the feed can express (uint32). */
 const MAX_VERSION = 2 ** 32 - 1;
-
-export type Refused = { readonly ok: false; readonly reason: Refusal };
 
 export type Checked = { readonly ok: true; readonly claims: Claims; readonly key: PublishedKey };
 
@@ -45,15 +43,15 @@ export function readToken(token: string): CompactJws | undefined {
   return jws && isSignature(jws.signature) ? jws : undefined;
 }
 
-export function refuse(reason: Refusal): Refused {
-  return REFUSED[reason] as Refused;
+export function refuse(reason: Refusal): RefusalVerdict {
+  return REFUSAL_VERDICTS[reason];
 }
 
 /** Finds the key that the header of a token names. */
 export function findKey<Key extends PublishedKey>(
   jws: CompactJws,
   keys: Pick<KeySet<Key>, "find" | "isRevoked">,
-): { readonly ok: true; readonly key: Key } | Refused {
+): { readonly ok: true; readonly key: Key } | RefusalVerdict {
   const header = readHeader(jws);
   if (header === undefined || !Object.keys(header).every((name) => HEADER_MEMBERS.has(name)))
     return refuse("malformed");
@@ -69,7 +67,7 @@ export function findKey<Key extends PublishedKey>(
 }
 
 /** Returns the claims of a payload with a valid signature, or why they are not accepted. */
-export function checkClaims(payload: string, key: PublishedKey, expected: Expectations): Checked | Refused {
+export function checkClaims(payload: string, key: PublishedKey, expected: Expectations): Checked | RefusalVerdict {
   const claims = parseObject(payload);
   if (claims === undefined) return refuse("malformed");
   const fault = findFault(claims, expected);

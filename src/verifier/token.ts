@@ -4,15 +4,8 @@ import { KnownSignatures } from "../platform/jws/known-signatures.ts";
 import { decodeText } from "../platform/jws/segment.ts";
 import { type PublishedKey, readJwk } from "./keys/jwk.ts";
 import { KeySet, type KeySetDeps } from "./keys/key-set.ts";
-import {
-  type Checked,
-  checkClaims,
-  type Expectations,
-  findKey,
-  type Refused,
-  readToken,
-  refuse,
-} from "./token-rules.ts";
+import { type Checked, checkClaims, type Expectations, findKey, readToken, refuse } from "./token-rules.ts";
+import type { RefusalVerdict } from "./verdict.ts";
 
 /** A key with which Node verifies within one turn of the event loop. */
 export type Key = Omit<PublishedKey, "verifies"> & {
@@ -38,7 +31,7 @@ export class NodeKeySet extends KeySet<Key> {
 }
 
 /** Checks a token with only the keys and the clock. The result `unknown_key` may change with newer keys. */
-export function checkToken(token: string, keys: NodeKeySet, expected: Expectations): Checked | Refused {
+export function checkToken(token: string, keys: NodeKeySet, expected: Expectations): Checked | RefusalVerdict {
   const jws = readToken(token);
   const payload = jws && decodeText(jws.payload);
   if (jws === undefined || payload === undefined) return refuse("malformed");

@@ -56,16 +56,18 @@ export type Accepted = {
   readonly deviceBound: boolean;
 };
 
-export type Verdict = Accepted | { readonly ok: false; readonly reason: Refusal };
+export type RefusalVerdict = { readonly ok: false; readonly reason: Refusal };
+
+export type Verdict = Accepted | RefusalVerdict;
 
 /** The verdicts that reject a token, one constant for each reason. */
-export const REFUSED: { readonly [reason in Refusal]: Verdict } = Object.freeze(
+export const REFUSAL_VERDICTS: { readonly [reason in Refusal]: RefusalVerdict } = Object.freeze(
   Object.fromEntries(REFUSALS.map((reason) => [reason, Object.freeze({ ok: false, reason })])) as {
-    [reason in Refusal]: Verdict;
+    [reason in Refusal]: RefusalVerdict;
   },
 );
 
-/** The verdicts of REFUSED as resolved promises, so that rejecting a known token allocates nothing. */
-export const REFUSED_PROMISES = Object.fromEntries(
-  REFUSALS.map((reason) => [reason, Promise.resolve(REFUSED[reason])]),
+/** The same verdicts as resolved promises, so that rejecting a known token allocates nothing. */
+export const REFUSAL_PROMISES = Object.fromEntries(
+  REFUSALS.map((reason) => [reason, Promise.resolve(REFUSAL_VERDICTS[reason])]),
 ) as { readonly [reason in Refusal]: Promise<Verdict> };

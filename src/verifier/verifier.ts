@@ -8,7 +8,7 @@ import type { PublishedKey } from "./keys/jwk.ts";
 import type { KeySet, KeySetDeps } from "./keys/key-set.ts";
 import { resolveOptions, type VerifierOptions } from "./options.ts";
 import { holdProcess, unlessClosed } from "./ready.ts";
-import { type RefusalRecords, Refusals } from "./refusals/refusals.ts";
+import { type RefusalRecords, RefusalReporter } from "./refusals/refusal-reporter.ts";
 import { toSafeReport } from "./refusals/report.ts";
 import { createOnDemand, type OnDemand, type OnDemandDeps } from "./revocations/on-demand.ts";
 import { PolledRevocations } from "./revocations/polled-revocations.ts";
@@ -107,7 +107,7 @@ export function createVerifierOn<Key extends PublishedKey, Keys extends KeySet<K
   const keys = runtime.createKeys({ ...settings, url: settings.jwksUrl, isOnDemand, report, signal });
   const revokeKeys = (kids: readonly string[]) => keys.revoke(kids);
   const feed = client && { client, clock, monotonic, revokeKeys, report };
-  const refusals = new Refusals({ ...settings, keys, report });
+  const refusals = new RefusalReporter({ ...settings, keys, report });
   const source = isOnDemand
     ? readOnDemand(feed, pollIntervalMs, { keys, clock, monotonic, closing })
     : follow(keys, feed, closing);

@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createIntrospection } from "../../src/verifier/admin/introspection.ts";
 import { createVerifier } from "../../src/verifier/index.ts";
-import { REFUSED, type Verdict } from "../../src/verifier/verdict.ts";
+import { REFUSAL_VERDICTS, type Verdict } from "../../src/verifier/verdict.ts";
 import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
 import { AUDIENCE, createForge, ISSUER, NOW_MS } from "../vectors/format.ts";
 import { createSign, JWKS } from "../vectors/keys.ts";
@@ -87,7 +87,11 @@ describe("introspection", () => {
     calls[0]?.end(true);
     calls[1]?.end(false);
     calls[2]?.fail(new Error("away"));
-    expect(await Promise.all(verdicts)).toEqual([await accepted, REFUSED.revoked, REFUSED.unavailable]);
+    expect(await Promise.all(verdicts)).toEqual([
+      await accepted,
+      REFUSAL_VERDICTS.revoked,
+      REFUSAL_VERDICTS.unavailable,
+    ]);
     // A call has no time limit of the transport's, and releases what it holds at its end.
     expect(calls.map(({ signal, timeoutMs }) => [signal.aborted, timeoutMs])).toEqual(Array(3).fill([true, 0]));
   });

@@ -1,5 +1,5 @@
 import { limitCall } from "../closing.ts";
-import { REFUSED, type Verdict } from "../verdict.ts";
+import { REFUSAL_VERDICTS, type Verdict } from "../verdict.ts";
 import type { AdminClient } from "./api.ts";
 
 const TIMEOUT_MS = 1000;
@@ -24,9 +24,9 @@ export function createIntrospection({ client, shareMs, signal }: IntrospectionDe
     const limited = limitCall(signal, TIMEOUT_MS, "the introspection did not come");
     try {
       const options = { signal: limited.signal, timeoutMs: 0 };
-      return (await client.introspectToken({ token }, options)).active ? await accepted : REFUSED.revoked;
+      return (await client.introspectToken({ token }, options)).active ? await accepted : REFUSAL_VERDICTS.revoked;
     } catch {
-      return REFUSED.unavailable;
+      return REFUSAL_VERDICTS.unavailable;
     } finally {
       limited.end();
     }

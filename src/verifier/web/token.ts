@@ -3,15 +3,8 @@ import type { CompactJws } from "../../platform/jws/compact-jws.ts";
 import { decodeText } from "../../platform/jws/segment.ts";
 import { type Algorithm, type PublishedKey, readJwk } from "../keys/jwk.ts";
 import type { KeySet } from "../keys/key-set.ts";
-import {
-  type Checked,
-  checkClaims,
-  type Expectations,
-  findKey,
-  type Refused,
-  readToken,
-  refuse,
-} from "../token-rules.ts";
+import { type Checked, checkClaims, type Expectations, findKey, readToken, refuse } from "../token-rules.ts";
+import type { RefusalVerdict } from "../verdict.ts";
 
 const encoder = new TextEncoder();
 
@@ -48,7 +41,11 @@ function ignoreBadKey(error: unknown): undefined {
 }
 
 /** Checks a token like `checkToken` for Node (src/verifier/token.ts), but with the WebCrypto of the runtime. */
-export async function checkToken(token: string, keys: KeySet<Key>, expected: Expectations): Promise<Checked | Refused> {
+export async function checkToken(
+  token: string,
+  keys: KeySet<Key>,
+  expected: Expectations,
+): Promise<Checked | RefusalVerdict> {
   const jws = readToken(token);
   const payload = jws && decodeText(jws.payload);
   if (jws === undefined || payload === undefined) return refuse("malformed");

@@ -11,7 +11,7 @@ export type RefusalRecords = { readonly [reason in Refusal | ProofRefusal]?: Ref
 type Deps = DetailDeps & { readonly monotonic: () => number; readonly report: Report };
 
 /** Counts refusals by their reasons, and reports the first one of each reason in a minute. Accepted tokens never come here. */
-export class Refusals {
+export class RefusalReporter {
   readonly #deps: Deps;
   readonly #records = new Map<Refusal | ProofRefusal, RefusalRecord & { readonly reportedAtMs: number }>();
 

@@ -1,6 +1,6 @@
 import { dpopChallenge, type ProofRefusal, type ProofRefused } from "../platform/dpop/proof.ts";
 import { bearerToken, dpopToken } from "../platform/net/bearer-token.ts";
-import type { Accepted, Refusal, Verdict } from "./verdict.ts";
+import type { Accepted, Refusal, RefusalVerdict } from "./verdict.ts";
 import type { Decider } from "./verifier.ts";
 
 /** The response to an unauthorized request: 401 with a challenge (RFC 6750 section 3), or 503. */
@@ -25,13 +25,13 @@ const unauthenticated = (challenge: string): Omit<Rejection, "reason"> => ({
 const MALFORMED = { ok: false, reason: "malformed" } as const;
 const ABSENT = unauthenticated("Bearer");
 /** The responses to a refused token. With `stale`, the client gets another token by a refresh, and stays signed in. */
-const refusals = (challenge: string) => ({
-  refused: unauthenticated(challenge),
+const rejections = (challenge: string) => ({
+  invalid: unauthenticated(challenge),
   stale: unauthenticated(`${challenge}, error_description="stale"`),
 });
-const BAD = refusals('Bearer error="invalid_token"');
-const BAD_BOUND = refusals(dpopChallenge("invalid_token"));
-const BAD_PROOF = refusals(dpopChallenge("invalid_dpop_proof"));
+const BAD = rejections('Bearer error="invalid_token"');
+const BAD_BOUND = rejections(dpopChallenge("invalid_token"));
+const BAD_PROOF = rejections(dpopChallenge("invalid_dpop_proof"));
 const UNAVAILABLE: Omit<Rejection, "reason"> = {
   ok: false,
   status: 503,
@@ -96,10 +96,7 @@ async function authorizeBound(verifier: Decider, token: string, request: CallerR
   return rejection(verdict, verdict.reason.startsWith("proof_") ? BAD_PROOF : BAD_BOUND);
 }
 
-function rejection(
-  { reason }: Extract<Verdict, { readonly ok: false }> | ProofRefused,
-  { refused, stale }: typeof BAD,
-): Rejection {
+function rejection({ reason }: RefusalVerdict | ProofRefused, { invalid, stale }: typeof BAD): Rejection {
   if (reason === "unavailable") return { ...UNAVAILABLE, reason };
-  return { ...(reason === "stale" ? stale : refused), reason };
+  return { ...(reason === "stale" ? stale : invalid), reason };
 }
