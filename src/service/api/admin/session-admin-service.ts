@@ -1,4 +1,4 @@
-/** auth.admin.v1.SessionAdminService: converts between messages and the domain. It decides nothing. */
+/** auth.admin.v1.SessionAdminService: converts between messages and the domain. It decides nothing but whether an access cookie fits. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type {
   ElevateSessionRequest,
@@ -10,7 +10,7 @@ import * as admin from "../../session/admin/admin.ts";
 import type { SessionFilter } from "../../session/admin/filter.ts";
 import { unbindDevice } from "../../session/devices/device.ts";
 import { invalidRequest, ServiceError } from "../../session/errors.ts";
-import { shownEvents } from "../../session/events/events.ts";
+import { listEvents } from "../../session/events/page.ts";
 import { rateLimited } from "../errors/connect-errors.ts";
 import { authenticationOf, sessionIdOf } from "../messages.ts";
 import { pageSizeOf, parsePageToken, rejectForeignPosition, toPageToken } from "../page.ts";
@@ -62,19 +62,17 @@ export function sessionAdminService(deps: SessionAdminServiceDeps): ServiceImpl<
 }
 
 async function getSession({ store }: SessionAdminServiceDeps, sessionId: string) {
-  const found = await store.find(sessionIdOf("session_id", sessionId));
-  if (!found.ok) throw new ServiceError("E404_NOT_FOUND");
-  return { session: sessionMessage(found.session, store.shiftMs(found.session)) };
+  const session = await admin.find(store, sessionIdOf("session_id", sessionId));
+  if (session === undefined) throw new ServiceError("E404_NOT_FOUND");
+  return { session: sessionMessage(session, store.shiftMs(session)) };
 }
 
 async function listSessions({ store }: SessionAdminServiceDeps, request: ListSessionsRequest) {
   const from = parsePageToken(request.pageToken);
   const limit = pageSizeOf(request.pageSize);
-  const shiftMs = store.shiftMs(request.subject === "" ? undefined : { subject: request.subject });
-  const filter = filterOf(request, shiftMs);
-  const listed =
-    request.subject === "" ? store.listAll(limit, from, filter) : store.list(request.subject, limit, from, filter);
-  const page = await listed.catch(rejectForeignPosition);
+  const subject = request.subject === "" ? undefined : request.subject;
+  const filter = filterOf(request, store.shiftMs(subject === undefined ? undefined : { subject }));
+  const page = await admin.list(store, subject, limit, from, filter).catch(rejectForeignPosition);
   const sessions = page.sessions.map((session) => sessionMessage(session, store.shiftMs(session)));
   return { sessions, nextPageToken: toPageToken(page.next) };
 }
@@ -97,8 +95,8 @@ async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSes
   const sid = sessionIdOf("session_id", request.sessionId);
   const authentication = authenticationOf(request, deps.clock());
   if (authentication === undefined) throw invalidRequest("auth_time", "is required");
-  const found = deps.cookie.setsAccess ? await deps.store.find(sid) : undefined;
-  if (found?.ok) requireAccessCookie(deps, { ...found.session, authentication });
+  const session = deps.cookie.setsAccess ? await admin.find(deps.store, sid) : undefined;
+  if (session !== undefined) requireAccessCookie(deps, { ...session, authentication });
   const refresh = isRefresh(request.accessTokens);
   const result = await admin.elevate(deps, sid, authentication, refresh, requestContextOf(context));
   if (result.ok) return { session: sessionMessage(result.session, deps.store.shiftMs(result.session)) };
@@ -111,32 +109,10 @@ async function elevateSession(deps: SessionAdminServiceDeps, request: ElevateSes
   throw new ServiceError("E404_NOT_FOUND");
 }
 
-/** Lists events, newest first. A subject has few events, so each call reads all of them and returns a part. */
 async function listSessionEvents({ store }: SessionAdminServiceDeps, request: ListSessionEventsRequest) {
   const { subject, sessionId } = request;
   const of = sessionId === "" ? { subject } : { sid: sessionIdOf("session_id", sessionId) };
-  const after = positionIn(request.pageToken);
-  const limit = pageSizeOf(request.pageSize);
-  // The index of each event in the store's response keeps events of the same millisecond in their order.
-  const placed = shownEvents(await store.events(of)).map((event, place) => ({ event, time: event.time, place }));
-  const events = placed.sort(newestFirst);
-  const rest = after === undefined ? events : events.filter((event) => newestFirst(after, event) < 0);
-  const page = rest.slice(0, limit);
-  const last = page.at(-1);
-  const next = rest.length > limit && last ? `${last.time}.${last.place}` : undefined;
-  return { events: page.map(({ event }) => eventMessage(event)), nextPageToken: toPageToken(next) };
-}
-
-type Position = { readonly time: number; readonly place: number };
-
-function newestFirst(a: Position, b: Position): number {
-  return b.time - a.time || b.place - a.place;
-}
-
-function positionIn(pageToken: string): Position | undefined {
-  const text = parsePageToken(pageToken);
-  if (text === undefined) return undefined;
-  const [, time, place] = /^(\d{1,15})\.(\d{1,6})$/.exec(text) ?? [];
-  if (time === undefined) throw invalidRequest("page_token", "is not a page token");
-  return { time: Number(time), place: Number(place) };
+  const from = parsePageToken(request.pageToken);
+  const page = await listEvents(store, of, pageSizeOf(request.pageSize), from).catch(rejectForeignPosition);
+  return { events: page.events.map(eventMessage), nextPageToken: toPageToken(page.next) };
 }

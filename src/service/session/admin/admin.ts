@@ -2,12 +2,30 @@
 import { type Audit, namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
-import type { Authentication, SessionId } from "../model.ts";
-import type { ElevateOutcome, ForgetOutcome, SessionStore } from "../ports.ts";
+import type { Authentication, Session, SessionId } from "../model.ts";
+import type { ElevateOutcome, ForgetOutcome, SessionPage, SessionStore } from "../ports.ts";
 import type { StoreMs } from "../time.ts";
+import type { SessionFilter } from "./filter.ts";
 import { withinUpdateLimit } from "./update.ts";
 
 type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
+
+/** Returns a session, or undefined if it is not live. */
+export async function find(store: Pick<SessionStore, "find">, sid: SessionId): Promise<Session | undefined> {
+  const found = await store.find(sid);
+  return found.ok ? found.session : undefined;
+}
+
+/** Lists the live sessions of a subject, or of all subjects if it is undefined. @throws InvalidCursor, StoreUnavailable */
+export async function list(
+  store: Pick<SessionStore, "list" | "listAll">,
+  subject: string | undefined,
+  limit: number,
+  from: string | undefined,
+  filter: SessionFilter,
+): Promise<SessionPage> {
+  return subject === undefined ? store.listAll(limit, from, filter) : store.list(subject, limit, from, filter);
+}
 
 /** Ends one session. Returns how many sessions were live and have ended: 0 or 1. */
 export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Requester): Promise<number> {

@@ -52,7 +52,7 @@ export function shownEvents(events: readonly SessionEvent[]): readonly SessionEv
 }
 
 /** Selects events: those of a session, or those of a subject's most recent sessions. */
-type EventsOf = { readonly sid: SessionId } | { readonly subject: string };
+export type EventsOf = { readonly sid: SessionId } | { readonly subject: string };
 
 /** How many events of one session are kept. After that many, only the end of the session is added. */
 export const MAX_EVENTS_PER_SESSION = 32;
