@@ -130,7 +130,8 @@ async function endSessions({ accessTokenTtlMs, reuseIntervalMs }: Config, path: 
     markerLifeMs: accessTokenTtlMs + 60_000,
   });
   try {
-    await withRefusals([StoreUnavailable], () => store.revokeAll(undefined));
+    // With an origin, here of no caller, the service records the ending once it runs, in its log and in the history of each user.
+    await withRefusals([StoreUnavailable], () => store.revokeAll(undefined, {}));
   } finally {
     await store.close();
   }

@@ -18,6 +18,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../../../src/service/session/time.ts";
+import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
 import { PROGRAM } from "../../../support/program.ts";
 import { runToExit, type Service, scratch, startService } from "../../../support/service.ts";
 import { cookie, type LoggedIn, logIn } from "../../../support/sessions.ts";
@@ -86,6 +88,18 @@ test("a backup of a running service is restored with its sessions, or with none"
   expect([await refreshed(third, kept), await refreshed(third, ended)]).toEqual([401, 401]);
   expect(await refreshed(third, await logIn(third))).toBe(200);
   await third.stop();
+});
+
+test("a restore leaves to the service to record that all sessions have ended", async () => {
+  const { service, backup } = await backedUp();
+  await service.stop();
+  const DATA_DIR = join(scratch(), "data");
+  expect((await commandHere(["restore", backup, "--sessions", "end"], { env: { DATA_DIR } })).code).toBe(0);
+  const path = join(DATA_DIR, "sessions.db");
+  const store = createEmbeddedStore({ path, clock: systemClock, reuseIntervalMs: 0, markerLifeMs: 60_000 });
+  onTestFinished(() => store.close());
+  const [{ records } = { records: [] }] = await store.dueRecords();
+  expect(records.map(({ event }) => event.type)).toEqual(["all_ended"]);
 });
 
 test("a backup is made into an empty directory alone, of a store that is there", async () => {
