@@ -3,6 +3,7 @@ import { MAX_ATTACHED, type SessionId } from "../../session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../session/ports.ts";
 import { EXPIRED_NOTE } from "../event-text.ts";
 import type { EndStep } from "./end-many.ts";
+import { UNATTACHED } from "./migrations.ts";
 import type { SessionRows } from "./rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
@@ -36,7 +37,7 @@ export function createAttached({
         const rows = sql.handedOver.all() as { readonly sid: SessionId; readonly subject: string }[];
         return rows.flatMap(({ sid, subject }): ExpiredSession[] => {
           if (sessions.live(sid, now) === undefined) {
-            sql.attach.run("", sid);
+            sql.attach.run(UNATTACHED, sid);
             return [];
           }
           return [{ subject, ...end(sid, "actor_ended", now, EXPIRED_NOTE, subject) }];

@@ -11,7 +11,7 @@ import { type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { StoreMs } from "../../session/time.ts";
 import type { CreationDeps } from "./create.ts";
 import { finishEnd } from "./end-many.ts";
-import { blankOf, type SessionRow } from "./rows.ts";
+import { blankDetailsOf, type SessionRow } from "./rows.ts";
 
 /** How many sessions one transaction changes, and of how many it removes the events. */
 const AT_ONCE = 50;
@@ -71,7 +71,7 @@ async function appendSignals({ signals, read, write }: Deps): Promise<void> {
 /** Removes the data of the user from sessions that have ended or expired and are still stored. Returns how many it has changed. */
 function blankSome({ sql }: Deps, subject: string, now: StoreMs): number {
   const rows = sql.endedOf.all(subject, now, AT_ONCE) as SessionRow[];
-  for (const row of rows) sql.blank.run(blankOf(row), row.sid);
+  for (const row of rows) sql.blank.run(blankDetailsOf(row), row.sid);
   return rows.length;
 }
 

@@ -29,6 +29,11 @@ const SCHEMA = `
   CREATE INDEX log_by_sid ON log (sid);
 `;
 
+/** The values of `sessions.actor`, apart from session ids (`SessionRow` in rows.ts). `HANDED_OVER` is less than every session id. */
+export const NO_ACTOR = null;
+export const UNATTACHED = "";
+export const HANDED_OVER = "!";
+
 /** Each migration changes the schema of the version before it. Its text is never edited: check.ts compares it with a file's schema. */
 export const MIGRATIONS = [
   SCHEMA,

@@ -11,12 +11,13 @@ import {
 import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import type { Candidate, PagePosition } from "../search.ts";
+import { NO_ACTOR, UNATTACHED } from "./migrations.ts";
 import type { Statements } from "./statements.ts";
 
 type Columns = "sid" | "subject" | "createdAt" | "lastRefreshedAt" | "idleExpiresAt" | "absoluteExpiresAt";
 
-/** The JSON in the column `fixed`: all fields of a session that have no column. Its durations are milliseconds. */
-type Fixed = Omit<Session, Columns | "idleTimeoutMs" | "absoluteLifetimeMs" | "device"> & {
+/** All fields of a session that have no column, in the column `fixed`. Its durations are milliseconds. */
+type Details = Omit<Session, Columns | "idleTimeoutMs" | "absoluteLifetimeMs" | "device"> & {
   readonly idleTimeout: number;
   readonly absoluteLifetime: number;
   readonly device?: DeviceText;
@@ -39,8 +40,13 @@ export type SessionRow = {
   readonly last_refreshed_at: StoreMs;
   readonly idle_expires_at: StoreMs;
   readonly absolute_expires_at: StoreMs;
+  /** `Details` as JSON. The name is from earlier versions, in which they hardly changed. */
   readonly fixed: string;
   readonly rotation: string;
+  /**
+   * `NO_ACTOR` if the subject itself uses the session. Otherwise what the session ends with: nothing (`UNATTACHED`), the session with this
+   * id, which is its actor's, or one that has ended, so that this session has to end now (`HANDED_OVER`).
+   */
   readonly actor: string | null;
 };
 
@@ -92,29 +98,29 @@ function toRow(session: Session, rotation: RotationState): Record<keyof SessionR
     last_refreshed_at: session.lastRefreshedAt,
     idle_expires_at: session.idleExpiresAt,
     absolute_expires_at: session.absoluteExpiresAt,
-    fixed: fixedOf(session),
+    fixed: detailsOf(session),
     rotation: JSON.stringify(rotation),
-    actor: session.actor === undefined ? null : "",
+    actor: session.actor === undefined ? NO_ACTOR : UNATTACHED,
   };
 }
 
-/** Returns the subject of a session's actor; undefined if there is none. @param fixed the column of that name */
-export function actorIn(fixed: string): string | undefined {
-  return (JSON.parse(fixed) as Fixed).actor?.subject;
+/** Returns the subject of a session's actor; undefined if there is none. @param details the column `fixed` */
+export function actorIn(details: string): string | undefined {
+  return (JSON.parse(details) as Details).actor?.subject;
 }
 
-export function fixedOf(session: Session): string {
+export function detailsOf(session: Session): string {
   const { sid, subject, createdAt, lastRefreshedAt, idleExpiresAt, absoluteExpiresAt, ...others } = session;
   const { idleTimeoutMs: idleTimeout, absoluteLifetimeMs: absoluteLifetime, device, ...same } = others;
-  const fixed: Fixed = { ...same, idleTimeout, absoluteLifetime, ...(device && { device: deviceText(device) }) };
-  return JSON.stringify(fixed);
+  const details: Details = { ...same, idleTimeout, absoluteLifetime, ...(device && { device: deviceText(device) }) };
+  return JSON.stringify(details);
 }
 
 /** Returns the column `fixed` of a session that has ended without the data of its user: its durations and its client are left. */
-export function blankOf({ fixed }: SessionRow): string {
-  const { clientId, idleTimeout, absoluteLifetime } = JSON.parse(fixed) as Fixed;
+export function blankDetailsOf({ fixed }: SessionRow): string {
+  const { clientId, idleTimeout, absoluteLifetime } = JSON.parse(fixed) as Details;
   const client = { userAgent: "", ipAddress: "", displayName: "" };
-  const blank: Fixed = { clientId, audience: "", claims: "{}", client, idleTimeout, absoluteLifetime };
+  const blank: Details = { clientId, audience: "", claims: "{}", client, idleTimeout, absoluteLifetime };
   return JSON.stringify(blank);
 }
 
@@ -140,7 +146,7 @@ function deviceOf({ algorithm, bytes, thumbprint, state, since }: DeviceText): D
 }
 
 export function sessionOf(row: SessionRow): Session {
-  const { idleTimeout, absoluteLifetime, device, ...same } = JSON.parse(row.fixed) as Fixed;
+  const { idleTimeout, absoluteLifetime, device, ...same } = JSON.parse(row.fixed) as Details;
   return {
     sid: row.sid,
     subject: row.subject,
@@ -210,7 +216,7 @@ export function createSessionRows(sql: Statements) {
 
     /** Returns the subject of the session's actor; undefined if it has none, or if there is no such session. */
     actorOf(sid: SessionId): string | undefined {
-      const row = sql.fixedOfActor.get(sid);
+      const row = sql.detailsOfActor.get(sid);
       return row && actorIn(String(row.fixed));
     },
 

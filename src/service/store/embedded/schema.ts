@@ -1,5 +1,6 @@
 /**
- * The embedded store's file: how it is opened, and what protects it. Its tables are in migrations.ts.
+ * The embedded store's file: how it is created, opened and upgraded. Its tables are in migrations.ts. transactions.ts notices if it is
+ * replaced while it is in use.
  *
  * The journal mode is WAL: readers never wait for the writer, and if a process is killed, the next process recovers the file. SQLite
  * gives the -wal and -shm files the mode of the main file, so the mode 0600 is set before SQLite writes.

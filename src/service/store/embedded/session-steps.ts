@@ -1,4 +1,4 @@
-/** The operations on one session, but for those that are asked to end it. Each runs in one transaction. */
+/** The operations on one session, but for those that are asked to end it. Each runs in one transaction; a refresh that ends it, in two. */
 import {
   boundKey,
   type DevicePresentation,
@@ -19,7 +19,7 @@ import { countVersion, recordAuthentication } from "../../session/version.ts";
 import { REUSE_NOTES } from "../event-text.ts";
 import type { EndingDeps } from "./end-many.ts";
 import type { RevocationLog } from "./log.ts";
-import { fixedOf, type NumberedRow, rotationOf, type SessionRow, sessionOf } from "./rows.ts";
+import { detailsOf, type NumberedRow, rotationOf, type SessionRow, sessionOf } from "./rows.ts";
 import type { Transactions } from "./transactions.ts";
 import type { Writes } from "./writes.ts";
 
@@ -34,7 +34,7 @@ type SessionDeps = EndingDeps &
 type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate" | "update">;
 
 export function createSessionSteps(deps: SessionDeps): SessionSteps {
-  const { sql, sessions, reuseIntervalMs, read, write, share } = deps;
+  const { sql, sessions, reuseIntervalMs, read } = deps;
   return {
     async find(sid) {
       return read((now) => {
@@ -43,21 +43,6 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
         if (now >= row.idle_expires_at) return { ok: false, reason: "unknown" };
         if (row.ended) return { ok: false, reason: "revoked" };
         return { ok: true, session: sessionOf(row), rotation: rotationOf(row), now };
-      });
-    },
-
-    async rotate(sid, token, freshNonce, presentation = NO_PRESENTATION, lastSeen) {
-      const request = { token, freshNonce, presentation, lastSeen };
-      const rotate = (now: StoreMs) => {
-        const judged = judge(deps, sid, request, now);
-        return "decision" in judged ? storeRotation(deps, judged, request, now) : judged;
-      };
-      const first = await share(rotate);
-      if ("ok" in first) return first;
-      // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because an ending must be on disk.
-      return write("FULL", (now) => {
-        const again = rotate(now);
-        return "ok" in again ? again : endReused(deps, again, now);
       });
     },
 
@@ -71,19 +56,52 @@ export function createSessionSteps(deps: SessionDeps): SessionSteps {
         if (device !== undefined && !isReplaceable(device, now, reuseIntervalMs))
           return { ok: false, reason: "other_key" };
         const session: Session = { ...before, device: { key, state: "registered", since: now } };
-        sql.fix.run(fixedOf(session), sid);
+        sql.saveDetails.run(detailsOf(session), sid);
         return { ok: true, session, now };
       });
     },
 
     async unbind(sid) {
       return onLive(deps, sid, ({ device, ...session }) => {
-        if (device !== undefined) sql.fix.run(fixedOf(session), sid);
+        if (device !== undefined) sql.saveDetails.run(detailsOf(session), sid);
         return { ok: true, session, hadKey: device !== undefined };
       });
     },
 
+    ...createRotation(deps),
     ...createUpdates(deps),
+  };
+}
+
+function createRotation(deps: SessionDeps): Pick<SessionStore, "rotate"> {
+  const { sql, write, share } = deps;
+  return {
+    async rotate(sid, token, freshNonce, presentation = NO_PRESENTATION, lastSeen) {
+      const request = { token, freshNonce, presentation, lastSeen };
+      const rotate = (now: StoreMs) => {
+        const judged = judge(deps, sid, request, now);
+        if (!("decision" in judged)) return judged;
+        const { session, areDetailsChanged } = afterRotation(judged, request, now);
+        const { lastRefreshedAt, idleExpiresAt } = session;
+        const { row, decision, shown } = judged;
+        const { outcome, next } = decision;
+        const rotation = JSON.stringify(next);
+        if (areDetailsChanged) {
+          sql.saveRefreshAndDetails.run(lastRefreshedAt, idleExpiresAt, rotation, detailsOf(session), row.rowid);
+        } else sql.saveRefresh.run(lastRefreshedAt, idleExpiresAt, rotation, row.rowid);
+        // If the clock was set back, the session may now expire before it would be examined for its expiry.
+        if (idleExpiresAt < row.examined_at) sql.examineAtIdleExpiry.run(sid);
+        const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
+        return { ok: true, outcome, session, child, now, device: shown } as const;
+      };
+      const first = await share(rotate);
+      if ("ok" in first) return first;
+      // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because an ending must be on disk.
+      return write("FULL", (now) => {
+        const again = rotate(now);
+        return "ok" in again ? again : endReused(deps, again, now);
+      });
+    },
   };
 }
 
@@ -102,7 +120,7 @@ function createUpdates(deps: SessionDeps): Pick<SessionStore, "elevate" | "updat
         if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
         const { elevated, isCounted } = recordAuthentication(before, authentication, refresh);
         const session = counted(elevated, isCounted, refresh, now);
-        sql.fix.run(fixedOf(session), sid);
+        sql.saveDetails.run(detailsOf(session), sid);
         return { ok: true, session };
       });
     },
@@ -111,10 +129,10 @@ function createUpdates(deps: SessionDeps): Pick<SessionStore, "elevate" | "updat
       return onLive(deps, sid, (before, now) => {
         if (ifVersion !== undefined && ifVersion !== (before.version ?? 0)) return { ok: false, reason: "conflict" };
         const changed = { ...before, ...(claims !== undefined && { claims }), ...(audience && { audience }) };
-        const text = fixedOf(before);
-        const session = counted(changed, fixedOf(changed) !== text, refresh, now);
-        const isChanged = fixedOf(session) !== text;
-        if (isChanged) sql.fix.run(fixedOf(session), sid);
+        const text = detailsOf(before);
+        const session = counted(changed, detailsOf(changed) !== text, refresh, now);
+        const isChanged = detailsOf(session) !== text;
+        if (isChanged) sql.saveDetails.run(detailsOf(session), sid);
         if (session.version !== before.version) signals.appendUpdated(session, now);
         return { ok: true, session, isChanged };
       });
@@ -193,28 +211,23 @@ function judge(
   return { row, session, decision, shown: verdict === "unproven" ? verdict : shownBy(verdict, decision.outcome) };
 }
 
-function storeRotation(
-  { sql }: SessionDeps,
-  { row, session, decision: { outcome, next }, shown }: Granted,
+/** Returns the session as the rotation leaves it, and whether the column of its details changes. */
+function afterRotation(
+  { session: before, decision, shown }: Granted,
   { presentation, lastSeen }: RotateRequest,
   now: StoreMs,
-): RotateOutcome {
-  const bound = shown === "first_use" ? { ...session, device: boundKey(session, presentation, now) } : session;
+): { readonly session: Session; readonly areDetailsChanged: boolean } {
   // `repeat` makes no new refresh token, so it changes neither when the last one was made nor what was last seen then.
-  const isRepeat = outcome === "repeat";
-  const keepsSeen = isRepeat || (lastSeen ?? session.lastSeen) === undefined;
-  const changed = keepsSeen ? bound : seenBy(bound, lastSeen);
+  const isRepeat = decision.outcome === "repeat";
+  const isBound = shown === "first_use";
+  const isSeen = !isRepeat && (lastSeen ?? before.lastSeen) !== undefined;
+  const bound = isBound ? { ...before, device: boundKey(before, presentation, now) } : before;
+  const seen = isSeen ? seenBy(bound, lastSeen) : bound;
   // A refresh never counts as earlier than the creation, even if a clock was set back.
-  const usedAt = latest(session.createdAt, now);
-  const idleExpiresAt = earliest(later(usedAt, session.idleTimeoutMs), session.absoluteExpiresAt);
-  const stored = { ...changed, lastRefreshedAt: isRepeat ? session.lastRefreshedAt : usedAt, idleExpiresAt };
-  const moved = [stored.lastRefreshedAt, stored.idleExpiresAt, JSON.stringify(next)] as const;
-  if (changed === session) sql.slide.run(...moved, row.rowid);
-  else sql.slideAndFix.run(...moved, fixedOf(stored), row.rowid);
-  // If the clock was set back, the session may now expire before it is next examined for its expiry. It is then examined earlier.
-  if (stored.idleExpiresAt < row.examined_at) sql.examineLater.run(session.sid);
-  const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-  return { ok: true, outcome, session: stored, child, now, device: shown };
+  const usedAt = latest(before.createdAt, now);
+  const lastRefreshedAt = isRepeat ? before.lastRefreshedAt : usedAt;
+  const idleExpiresAt = earliest(later(usedAt, before.idleTimeoutMs), before.absoluteExpiresAt);
+  return { session: { ...seen, lastRefreshedAt, idleExpiresAt }, areDetailsChanged: isBound || isSeen };
 }
 
 function endReused(

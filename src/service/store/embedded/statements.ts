@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { HANDED_OVER } from "./migrations.ts";
 import { SWEEP } from "./schema.ts";
 import { signalStatements } from "./signal-statements.ts";
 
@@ -16,6 +17,8 @@ const ENDED = `CASE
 
 /** Computes when a session was last refreshed, also with the same refresh token as before, or else created (`usedAtOf` of rows.ts). */
 const USED_AT = "max(created_at, json_extract(rotation, '$.childServedAt'))";
+
+const SAVE_REFRESH = "UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ?";
 
 export type Statements = ReturnType<typeof prepareStatements>;
 
@@ -42,12 +45,10 @@ export function prepareStatements(db: DatabaseSync) {
       `INSERT INTO sessions (sid, subject, created_at, last_refreshed_at, idle_expires_at, absolute_expires_at, fixed, rotation, actor, examined_at)
        VALUES (:sid, :subject, :created_at, :last_refreshed_at, :idle_expires_at, :absolute_expires_at, :fixed, :rotation, :actor, :idle_expires_at)`,
     ),
-    slide: db.prepare("UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ? WHERE rowid = ?"),
-    slideAndFix: db.prepare(
-      "UPDATE sessions SET last_refreshed_at = ?, idle_expires_at = ?, rotation = ?, fixed = ? WHERE rowid = ?",
-    ),
-    examineLater: db.prepare("UPDATE sessions SET examined_at = idle_expires_at WHERE sid = ?"),
-    fix: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
+    saveRefresh: db.prepare(`${SAVE_REFRESH} WHERE rowid = ?`),
+    saveRefreshAndDetails: db.prepare(`${SAVE_REFRESH}, fixed = ? WHERE rowid = ?`),
+    examineAtIdleExpiry: db.prepare("UPDATE sessions SET examined_at = idle_expires_at WHERE sid = ?"),
+    saveDetails: db.prepare("UPDATE sessions SET fixed = ? WHERE sid = ?"),
     remove: db.prepare("DELETE FROM sessions WHERE sid = ?"),
     // The sessions are in order of creation. Without the inner ORDER BY SQLite would sort all sessions of the subject.
     ofSubject: db.prepare(
@@ -116,19 +117,19 @@ function attachedStatements(db: DatabaseSync) {
   return {
     attach: db.prepare("UPDATE sessions SET actor = ? WHERE sid = ?"),
     countAttached: db.prepare("SELECT count(*) AS count FROM sessions WHERE actor = ?"),
-    handOver: db.prepare("UPDATE sessions SET actor = '!' WHERE actor = ?"),
+    handOver: db.prepare(`UPDATE sessions SET actor = '${HANDED_OVER}' WHERE actor = ?`),
     handOverAll: db.prepare(
-      `UPDATE sessions SET actor = '!'
-       WHERE actor > '!' AND (SELECT created_at FROM sessions AS own WHERE own.sid = sessions.actor) <= ?`,
+      `UPDATE sessions SET actor = '${HANDED_OVER}'
+       WHERE actor > '${HANDED_OVER}' AND (SELECT created_at FROM sessions AS own WHERE own.sid = sessions.actor) <= ?`,
     ),
-    handedOver: db.prepare("SELECT sid, subject FROM sessions WHERE actor = '!'"),
+    handedOver: db.prepare(`SELECT sid, subject FROM sessions WHERE actor = '${HANDED_OVER}'`),
     ofUpstreamSession: db.prepare(
       `SELECT sid FROM sessions WHERE fixed ->> '$.upstream.sessionId' = ? AND fixed ->> '$.upstream.issuer' = ?`,
     ),
     ofUpstreamSubject: db.prepare(
       `SELECT sid FROM sessions WHERE fixed ->> '$.upstream.subject' = ? AND fixed ->> '$.upstream.issuer' = ?`,
     ),
-    fixedOfActor: db.prepare("SELECT fixed FROM sessions WHERE sid = ? AND actor IS NOT NULL"),
+    detailsOfActor: db.prepare("SELECT fixed FROM sessions WHERE sid = ? AND actor IS NOT NULL"),
   };
 }
 

@@ -1,10 +1,11 @@
 /**
  * The store that needs no server: one SQLite file, for one machine.
  *
- * Each method runs one transaction within one turn of the event loop, and the refreshes of a turn share one. A transaction waits at most
- * for the lock of another process, so no change happens after its caller has given up. Creating and ending are on disk (fsync) before they
- * are acknowledged. Refreshes are written without waiting for the disk. If the process is killed, no refresh is lost. A power cut may lose
- * the last refreshes. The rotation then still accepts the newer tokens that clients hold (the outcome `heal` in
+ * A transaction never spans two turns of the event loop, and the refreshes of a turn share one. Creations, bulk endings and the removal of
+ * a subject's data may take several (create.ts, end-many.ts, forget.ts); a refresh that ends a session takes two. A transaction waits at
+ * most for the lock of another process, so no change happens after its caller has given up. Creating and ending are on disk (fsync) before
+ * they are acknowledged. Refreshes are written without waiting for the disk. If the process is killed, no refresh is lost. A power cut may
+ * lose the last refreshes. The rotation then still accepts the newer tokens that clients hold (the outcome `heal` in
  * session/rotation/rotation.ts).
  */
 import type { DatabaseSync } from "node:sqlite";
