@@ -63,7 +63,7 @@ export type Session = {
   /** The current state. Each change makes a new object, so that objects can be compared. */
   readonly snapshot: Snapshot;
   /**
-   * Calls `listener` after each change of `snapshot`. The first subscription checks whether somebody is signed in.
+   * Calls `listener` after each change of `snapshot`. While its state is `unknown`, a subscription checks whether somebody is signed in.
    * @returns a function that ends the subscription
    * @example
    * session.subscribe(() => {
@@ -90,7 +90,8 @@ export type Session = {
 };
 
 /**
- * Creates the session of this page. Create one and share it. Nothing happens until it is used. A server may create it, but must not use it.
+ * Creates the session of this page. Create one and share it. Without `initial`, nothing happens until it is used. A server may create it,
+ * but must not use it.
  * @param realm the global object; tests bring their own
  * @example
  * export const session = createSession();

@@ -1,6 +1,6 @@
 import { patientTimeout } from "../platform/clock/after-reading.ts";
 
-/** The end of a verifier, which everything that it does follows. */
+/** Tells the parts of a verifier that it was closed. */
 export class Closing {
   #isClosed = false;
   readonly #ends: (() => void)[] = [];
@@ -9,13 +9,13 @@ export class Closing {
     return this.#isClosed;
   }
 
-  /** Calls `end` at the end. */
+  /** Calls `end` when the verifier is closed. */
   onClose(end: () => void): void {
     this.#ends.push(end);
   }
 
   /**
-   * Returns a signal that is aborted at the end. A verifier that polls has none: Workers refuse to create one in their global scope, and
+   * Returns a signal that is aborted then. A verifier that polls has none: Workers refuse to create one in their global scope, and
    * one of a request cannot be used in the next one.
    */
   toSignal(): AbortSignal {

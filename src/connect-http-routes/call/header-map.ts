@@ -42,6 +42,7 @@ export class HeaderMap implements Headers {
     return end === at + 2 ? (this.#lines[at + 1] as string) : joined(this.#lines, at, end);
   }
 
+  /** Whether there are no headers. A map that reads a source in place never counts as empty: only that of a response is asked. */
   get isEmpty(): boolean {
     return this.#lines?.length === 0;
   }
@@ -118,7 +119,10 @@ export class HeaderMap implements Headers {
     return this.#list();
   }
 
-  /** Returns every header line: name, value, name, value. The list is the map's own: it must not be changed. */
+  /**
+   * Returns the header lines to send: name, value, name, value. Values of one name are joined, except those of `set-cookie`. The list must
+   * not be changed: it may be the map's own.
+   */
   lines(): string[] {
     const all = this.#lines ?? this.#copied();
     return this.#isRepeated ? withoutRepetition(all) : all;

@@ -1,4 +1,7 @@
-/** The model of the domain: plain data that all folders of the service share. All times of sessions are the store's (time.ts). */
+/**
+ * The model of the domain: plain data that all folders of the service share. All times are the store's (time.ts), but for that of
+ * an authentication.
+ */
 import { type DeviceBinding, isProofKey, thumbprintBytes } from "./devices/key.ts";
 import type { StoreMs, WallMs } from "./time.ts";
 

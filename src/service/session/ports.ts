@@ -64,8 +64,10 @@ export type CreateOptions = {
   /** If it refuses the session, nothing is created, and nothing ends. */
   readonly limit?: SessionLimit | undefined;
   /**
-   * The session that the new one replaces. It ends (`replaced`) before the creation, in the same step if both have the same subject. If it
-   * is live and the limit counts it, the new session takes its place, and the limit refuses nothing.
+   * The session that the new one replaces. It ends (`replaced`) in the step that creates the new one, or in an earlier step if the creation
+   * takes several. If it has another subject, it may end in a step of its own: before the creation, or after it if the limit may refuse the
+   * new session. So a creation that fails may have ended it. If it is live and the limit counts it, the new session takes its place, and
+   * the limit refuses nothing.
    */
   readonly replaces?: SessionId | undefined;
   readonly origin?: Origin | undefined;

@@ -24,7 +24,7 @@ export interface SessionsOfBrowsers {
    * undefined if they have different users.
    */
   current(request: Request): Promise<string | undefined>;
-  /** Creates a session, and ends the browser's former one in the same step. */
+  /** Creates a session that replaces the browser's former one (`replaces` in session/ports.ts). */
   create(user: User, request: Request): Promise<SignedIn>;
   /** Records that the user of a session has authenticated again; false if it is not a live session of that user. */
   elevate(sid: string, user: User, request: Request): Promise<boolean>;

@@ -9,7 +9,11 @@ import { createLogoutVerifier } from "./logout-token.ts";
 import type { PendingLogin } from "./pending-logins.ts";
 import type { ProviderClaims } from "./user.ts";
 
-/** `unavailable`: the provider did not respond. `denied`: it did not authenticate the user. `invalid`: its response cannot be trusted. */
+/**
+ * `unavailable`: the provider does not respond, says that it cannot now, or the client's credential cannot be read. `denied`: it did not
+ * authenticate the user. `used`: it does not accept the code, mostly because that was used already. `invalid`: everything else, such as a
+ * response that cannot be trusted.
+ */
 export type ProviderFailure = {
   readonly ok: false;
   readonly reason: "unavailable" | "denied" | "used" | "invalid";

@@ -1,6 +1,7 @@
 /**
- * Serves sign-in: `/v1/auth/login` leads to a provider, `/v1/auth/callback` creates the session, `/v1/auth/sign-out` ends it. Browsers
- * navigate to these routes, so they respond with redirects and pages. The service keeps nothing between two requests.
+ * Serves sign-in: `/v1/auth/login` leads to a provider, `/v1/auth/callback` creates or elevates the session, `/v1/auth/sign-out` ends it.
+ * Browsers navigate to these routes, so they respond with redirects and pages. Between two requests, the browser keeps the login
+ * (pending-logins.ts). Two further routes are for providers, which report logouts and other security events.
  */
 import { type Request, type Response, type Route, respond } from "../../platform/listener/exchange.ts";
 import type { ProviderSettings } from "../config/providers.ts";

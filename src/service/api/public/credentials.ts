@@ -97,7 +97,7 @@ type Credential<R extends Rpc> = Extract<ReturnType<(typeof CHECKS)[R]>, { reado
 export function requireCredential(deps: CredentialDeps, report: ReportRefusal): Gate {
   return (context) => {
     const { method, requestHeader } = context;
-    // Health has no credential: probes of orchestrators cannot present one.
+    // Only SessionService is checked here. OAuthService takes its credential from the body; health and reflection have none.
     if (method.parent.typeName !== SessionService.typeName) return undefined;
     const checked: ReturnType<Check> = CHECKS[method.localName as Rpc](deps, requestHeader, context);
     if (checked.ok) {

@@ -18,7 +18,7 @@ type KeyRequired = Refused & {
 
 /**
  * The browser must try again; nothing was changed. `device_renewal_skipped`: the browser could not renew its device cookie.
- * `device_cookie_stale`: a clock was set back, and the browser will renew the cookie when the old one has expired by its clock.
+ * `device_cookie_stale`: the device cookie is too old or too new, as a clock was set. The response expires it, so the browser renews it.
  * These are two types, because a comparison of `reason` narrows a union only by types that have one reason each.
  */
 type RenewalDue =

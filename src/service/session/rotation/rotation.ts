@@ -6,7 +6,7 @@
  * search (test/service/session/rotation/rotation.search.test.ts); their numbers are those of the table in docs/why/rotation.md. All times
  * are the store's.
  *
- * The reuse interval, R, is the only constant. Two searches show that no time limit here can be changed: if one were shorter, a browser
+ * The reuse interval, R, is the only parameter. Two searches show that no time limit here can be changed: if one were shorter, a browser
  * whose requests take up to R/2 would be logged out; if one were longer, two holders of one token would never be detected.
  *
  * An attacker differs from another tab of the browser: all tabs share one cookie jar, so the times at which responses were sent determine

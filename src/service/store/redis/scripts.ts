@@ -10,7 +10,8 @@
  * compares before it writes.
  *
  * Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read could be out of date. Redis also refuses
- * scripts when memory is full, before anything is written, except scripts with the flag allow-oom, which need no additional memory.
+ * scripts when memory is full, before anything is written, except those with the flag allow-oom: they read, end, record or tidy up, which
+ * has to go on then, and need little additional memory or none.
  */
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** The operations on one session, but for those that are asked to end it. Each runs one script on the session's partition. */
+/**
+ * The operations on one session, but for those that are asked to end it. Each runs one script on the session's partition, a
+ * refresh sometimes a second one (`forgetLastSeen`).
+ */
 import { type SessionId, seenBy } from "../../session/model.ts";
 import { type RotateOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";

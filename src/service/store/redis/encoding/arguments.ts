@@ -1,4 +1,4 @@
-/** The arguments of scripts, in the order and with the names in which the scripts take and explain them (`unpack(ARGV`). */
+/** The arguments of scripts, in their order. The scripts explain them: beside `unpack(ARGV, …)`, or at their beginning. */
 import type { SessionId } from "../../../session/model.ts";
 import type { Argument } from "../connection/send.ts";
 import type { Verb } from "../scripts.ts";
@@ -68,5 +68,5 @@ type CutTo<Lengths extends number, All extends readonly unknown[]> = All extends
   ? (All["length"] extends Lengths ? All : never) | CutTo<Lengths, Others>
   : never;
 
-/** The arguments of a script; any, if its arguments are so few that they have no names here. */
+/** The arguments of a script; any, if `ByName` does not have it. */
 export type ArgumentsOf<V extends Verb> = V extends keyof ByName ? Readonly<ByName[V]> : readonly Argument[];
