@@ -36,7 +36,7 @@ const VERBS = [
   "forget",
   "forget_last_seen",
   "forget_records",
-  "horizon",
+  "latest_creation",
   "list",
   "newest",
   "read",
@@ -80,12 +80,13 @@ export function readLua(name: string): string {
 /** @param clock the Lua code that defines `clock()`, the time in ms. Default: the node's clock; tests replace it */
 export function loadScripts(clock: string = readLua("lib/clock")): Scripts {
   const libraries = new Map([["lib/clock", clock]]);
-  const entries = ([...VERBS, "sync"] as const).map((name) => [name, script(name, libraries)] as const);
+  const withLetters = createKeyNames();
+  const entries = ([...VERBS, "sync"] as const).map((name) => [name, script(name, libraries, withLetters)] as const);
   return Object.fromEntries(entries) as Record<Verb | "sync", Script>;
 }
 
-function script(name: Verb | "sync", libraries: Map<string, string>): Script {
-  const textOf = () => withIncluded(readLua(name), libraries, new Set());
+function script(name: Verb | "sync", libraries: Map<string, string>, withLetters: (text: string) => string): Script {
+  const textOf = () => withLetters(withIncluded(readLua(name), libraries, new Set()));
   return {
     get text() {
       return textOf();
@@ -109,4 +110,16 @@ function withIncluded(text: string, libraries: Map<string, string>, included: Se
     libraries.set(name, library);
     return withIncluded(library, libraries, known);
   });
+}
+
+/** Returns a function that replaces the names of keys in a text by their letters, which lib/keys.lua defines. */
+function createKeyNames(): (text: string) => string {
+  const lines = readLua("lib/keys").matchAll(/^-- +KEY\.(\w+) = ('\w')/gm);
+  const letters = new Map(Array.from(lines, ([, name, letter]) => [name, letter]));
+  return (text) =>
+    text.replace(/\bKEY\.(\w+)/g, (key, name: string) => {
+      const letter = letters.get(name);
+      if (letter === undefined) throw new TypeError(`lib/keys.lua does not define ${key}`);
+      return letter;
+    });
 }

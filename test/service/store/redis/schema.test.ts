@@ -187,7 +187,9 @@ test("every key is described with its type and its life, and every one that is d
 });
 
 test("the scripts list the same keys where they begin", () => {
-  const listed = [...readLua("lib/partition").matchAll(/^-- {3}(\w(?:<\w+>)?) {2,}/gm)].map(([, key]) => key);
+  const listed = [...readLua("lib/keys").matchAll(/^-- {3}KEY\.\w+ = '(\w)' +(<\w+>)?/gm)].map(
+    ([, letter, name = ""]) => `${letter}${name}`,
+  );
   const described = rowsOf("Keys").map(([key = ""]) => plain(key).replace(/^\{\w\w\}/, ""));
   expect(listed.toSorted()).toEqual(described.toSorted());
 });

@@ -57,3 +57,14 @@ test("every script begins with the step that refuses it when it is late, but tha
 test("no line that includes a file is left", () => {
   for (const { text } of Object.values(loadScripts())) expect(text).not.toMatch(/^\s*-- @include/m);
 });
+
+test("the names of keys are used, and stand for letters that are theirs alone", () => {
+  const defined = Array.from(readLua("lib/keys").matchAll(/KEY\.(\w+) = '(\w)' +(<?)/g), ([, name, ...form]) => [
+    name,
+    form,
+  ]);
+  const used = new Set(files.flatMap((name) => [...codeOf(name).matchAll(/\bKEY\.(\w+)/g)].map(([, key]) => key)));
+  // claim_owner.lua gets the whole key of the owner, before the deployment is known to be the right one.
+  expect(defined.map(([name]) => name).sort()).toEqual([...used, "owner"].sort());
+  expect(new Set(defined.map(([, form]) => String(form))).size).toBe(defined.length);
+});

@@ -12,7 +12,7 @@ local actor_sid, sid, -- the actor's session, and the one that ends with it
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
 if not live(partition, actor_sid, now) then return 'ended' end
-local attached, entries, count, latest = redis.call('GET', partition .. 'A') or '', {}, 0, now + tonumber(life)
+local attached, entries, count, latest = redis.call('GET', partition .. KEY.attached) or '', {}, 0, now + tonumber(life)
 entries[1] = actor_sid .. sid .. struct.pack('>I6', latest)
 for at = 1, #attached, ATTACHED do
   local entry = string.sub(attached, at, at + ATTACHED - 1)
@@ -23,5 +23,5 @@ for at = 1, #attached, ATTACHED do
   end
 end
 if count >= tonumber(most) then return 'full' end
-redis.call('SET', partition .. 'A', table.concat(entries), 'PXAT', latest + slack(0))
+redis.call('SET', partition .. KEY.attached, table.concat(entries), 'PXAT', latest + slack(0))
 return 'attached'

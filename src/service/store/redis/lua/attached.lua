@@ -6,7 +6,7 @@
 -- @include lib/partition.lua: ATTACHED, ID, NOBODY
 local found = {}
 for _, partition in ipairs(KEYS) do
-  local attached, first = redis.call('GET', partition .. 'A') or '', #found + 1
+  local attached, first = redis.call('GET', partition .. KEY.attached) or '', #found + 1
   found[first] = ''
   for at = 1, #attached, ATTACHED do
     if string.sub(attached, at, at + ID - 1) == NOBODY then found[#found + 1] = string.sub(attached, at + ID, at + 2 * ID - 1) end

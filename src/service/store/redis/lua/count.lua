@@ -8,7 +8,7 @@
 -- @include lib/live.lua: live
 local sum = 0
 for _, partition in ipairs(KEYS) do
-  local order = partition .. 'o'
+  local order = partition .. KEY.order
   local chunks, found = redis.call('ZCARD', order), 0
   local drawn = chunks > 0 and redis.call('ZRANDMEMBER', order, ARGV[1]) or {}
   for _, chunk in ipairs(drawn) do

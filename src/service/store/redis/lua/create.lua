@@ -20,7 +20,7 @@
 -- @include lib/close.lua: close
 -- @include lib/eviction.lua: choose_among_few, choose_among_many, choose_within_limit
 -- @include lib/head.lua: entry_of
--- @include lib/index.lua: horizon_of, settle_index, unindex, write_index
+-- @include lib/index.lua: bulk_logout_until, settle_index, unindex, write_index
 -- @include lib/insertion.lua: add_event, add_signals, add_to_logins, add_to_order, add_to_subject, drop_empty_subjects
 -- @include lib/live.lua: live
 local sid, subject,
@@ -43,17 +43,18 @@ cap, marker_life = tonumber(cap), tonumber(marker_life)
 local idle, life = tonumber(idle_timeout), tonumber(absolute_lifetime)
 local existing = live(partition, sid, now)
 if existing then return claim_life == '' and { 'created', existing, '', '' } or { 'existing', existing } end
-local claim = claim_life ~= '' and redis.call('GET', partition .. 't' .. sid)
+local claim = claim_life ~= '' and redis.call('GET', partition .. KEY.reserved .. sid)
 if claim and now < tonumber(claim) then return { 'ended' } end
 
 local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again', '' } end
 
-local newest_time, revoked_until, horizons, signal_state, notices =
-  unpack(redis.call('MGET', partition .. 'n', partition .. 'e', partition .. 'h', partition .. 'g', partition .. 'p'))
+local newest_time, revoked_until, bulk_logouts, signal_state, notices =
+  unpack(redis.call('MGET', partition .. KEY.newest, partition .. KEY.all_ended, partition .. KEY.bulk_logouts,
+    partition .. KEY.signal_state, partition .. KEY.notices))
 revoked_until = tonumber(revoked_until or 0)
 -- All sessions of the subject that were created up to this time have ended.
-local ended_time = math.max(revoked_until, horizons and horizon_of(horizons, subject) or 0)
+local ended_time = math.max(revoked_until, bulk_logouts and bulk_logout_until(bulk_logouts, subject) or 0)
 
 -- A session counts as ended if it was not created after the last logout of its subject and of everyone. So this session gets a later time
 -- of creation, even if the clock shows an earlier time.
@@ -83,7 +84,7 @@ end
 local function is_new_device()
   local agent = agent_of(record)
   if agent == '\0' then return false end
-  local newest = sids or table.concat(redis.call('ZREVRANGEBYLEX', partition .. 'i' .. subject, '+', '-', 'LIMIT', 0, MOST))
+  local newest = sids or table.concat(redis.call('ZREVRANGEBYLEX', partition .. KEY.many_sessions .. subject, '+', '-', 'LIMIT', 0, MOST))
   local step = sids and ID or ENTRY
   for last = #newest, 1, -step do
     local other = live(partition, string.sub(newest, last - ID + 1, last), now)
@@ -106,7 +107,7 @@ local function evict(sessions)
     evicted[#evicted + 1] = name
   end
   if not sids then
-    redis.call('ZREM', partition .. 'i' .. subject, unpack(entries))
+    redis.call('ZREM', partition .. KEY.many_sessions .. subject, unpack(entries))
     return
   end
   for _, other in ipairs(ending) do
@@ -134,7 +135,7 @@ end
 local function end_replaced()
   local name = close(partition, { replaces }, 'replaced', now, marker_life, ended_note, subject_of(new.replaced))[1]
   unindex(partition, replaces, new.replaced)
-  if sids then sids = redis.call('HGET', partition .. 'u', subject) or '' end
+  if sids then sids = redis.call('HGET', partition .. KEY.few_sessions, subject) or '' end
   return name
 end
 
@@ -143,17 +144,17 @@ if limit ~= '' then reply = make_room(choose_within_limit(partition, new, sids, 
 if not reply and not sids then reply = make_room(choose_among_many(partition, new, cap, ended_time, now)) end
 if reply then return reply end
 -- The newest time of creation is stored, so that the next logout of everyone includes this session.
-if created > tonumber(newest_time or 0) then redis.call('SET', partition .. 'n', created) end
+if created > tonumber(newest_time or 0) then redis.call('SET', partition .. KEY.newest, created) end
 local replaced = new.replaced and end_replaced() or ''
 if sids then
   local chosen, kept = choose_among_few(partition, new, sids, cap, now)
   sids = kept
   evict(chosen)
 end
-redis.call('SET', partition .. 's' .. sid, record, 'PXAT', new.expires + slack(idle))
+redis.call('SET', partition .. KEY.session .. sid, record, 'PXAT', new.expires + slack(idle))
 if claim_life ~= '' then
   local claimed_until = string.format('%.0f', now + claim_life)
-  redis.call('SET', partition .. 't' .. sid, claimed_until, 'PXAT', claimed_until + shift)
+  redis.call('SET', partition .. KEY.reserved .. sid, claimed_until, 'PXAT', claimed_until + shift)
 end
 add_event(partition, new, created_note, now)
 if signal_state and notices then add_signals(partition, new, notices, now) end

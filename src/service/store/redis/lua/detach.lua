@@ -5,7 +5,7 @@
 -- Returns 'detached'
 -- @include lib/deadline.lua
 -- @include lib/partition.lua: ATTACHED, ID, NOBODY
-local key, entries = KEYS[1] .. 'A', {}
+local key, entries = KEYS[1] .. KEY.attached, {}
 local attached = redis.call('GET', key) or ''
 for at = 1, #attached, ATTACHED do
   local entry = string.sub(attached, at, at + ATTACHED - 1)

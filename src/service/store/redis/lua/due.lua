@@ -6,6 +6,6 @@
 -- @include lib/deadline.lua: now
 local found = { string.format('%.0f', now) }
 for _, partition in ipairs(KEYS) do
-  for _, text in ipairs(redis.call('HRANDFIELD', partition .. 'r', ARGV[1], 'WITHVALUES')) do found[#found + 1] = text end
+  for _, text in ipairs(redis.call('HRANDFIELD', partition .. KEY.due, ARGV[1], 'WITHVALUES')) do found[#found + 1] = text end
 end
 return found

@@ -27,5 +27,5 @@ record = replace(record, authentication, at, after)
 local is_counted -- the rule of session/version.ts
 if stale_life ~= '' then is_counted = is_new or not has_version else is_counted = is_new and has_version end
 record = count_version(partition, sid, record, is_counted, tonumber(stale_life), now)
-redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
+redis.call('SET', partition .. KEY.session .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record

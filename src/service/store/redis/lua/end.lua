@@ -35,7 +35,7 @@ if record and issued_at then
   if refusal then return (refusal == 'proof_missing' and 'n' or 'k') .. names_of(record) end
 end
 local subject = record and subject_of(record) or known_subject
-local stored = record or redis.call('GET', partition .. 's' .. sid) -- of a session that has expired
+local stored = record or redis.call('GET', partition .. KEY.session .. sid) -- of a session that has expired
 close(partition, { sid }, reason, now, tonumber(marker_life), (record or subject ~= '') and note or '', subject)
 if stored then unindex(partition, sid, stored) end
 return record and 'ended' .. names_of(record) or 'marked'

@@ -7,7 +7,7 @@
 -- subject has many sessions. If nothing was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if the
 -- caller must run the script again; or 'busy', while another logout of many sessions has to be completed first.
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, HORIZON, ID, subject_of
+-- @include lib/partition.lua: ARGC, BULK_LOGOUT, ID, subject_of
 -- @include lib/close.lua: close
 -- @include lib/index.lua: settle_index, write_index
 -- @include lib/live.lua: ended_until, live
@@ -20,19 +20,19 @@ local subject, reason,
   = unpack(ARGV, 1, ARGC)
 local MOST_ENDS = 16 -- the most logouts of many sessions that may be under way in a partition
 local partition = KEYS[1]
-local horizons = redis.call('GET', partition .. 'h') or ''
-if string.find(horizons, id, 1, true) or redis.call('GET', partition .. 'd' .. id) then return { 'begun' } end
+local bulk_logouts = redis.call('GET', partition .. KEY.bulk_logouts) or ''
+if string.find(bulk_logouts, id, 1, true) or redis.call('GET', partition .. KEY.bulk_logout .. id) then return { 'begun' } end
 if actor_sid ~= '' then
   local actor = live(partition, actor_sid, now)
   if not actor or subject_of(actor) ~= subject then return { 'actor_ended' } end
 end
 local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again' } end
-local many = partition .. 'i' .. subject
+local many = partition .. KEY.many_sessions .. subject
 if not sids then
   local at, count = 1, 0
-  while at <= #horizons do
-    local _, _, _, _, _, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
+  while at <= #bulk_logouts do
+    local _, _, _, _, _, _, _, whose, after = struct.unpack(BULK_LOGOUT, bulk_logouts, at)
     if whose == subject then return { 'busy' } end
     at, count = after, count + 1
   end
@@ -40,8 +40,8 @@ if not sids then
   local newest = redis.call('ZREVRANGEBYLEX', many, '+', '-', 'LIMIT', 0, 1)[1]
   local created_until = math.max(now, (struct.unpack('>I6', newest)))
   local spared = except == '' and string.rep(' ', ID) or except
-  redis.call('SET', partition .. 'h', horizons
-    .. struct.pack(HORIZON, ended_until(partition), created_until, 0, id, spared, #reason, reason, #note, note, #subject, subject))
+  redis.call('SET', partition .. KEY.bulk_logouts, bulk_logouts
+    .. struct.pack(BULK_LOGOUT, ended_until(partition), created_until, 0, id, spared, #reason, reason, #note, note, #subject, subject))
   return { 'begun' }
 end
 

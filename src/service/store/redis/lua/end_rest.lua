@@ -6,24 +6,24 @@
 -- Returns 'more' or 'done', how many sessions this logout has ended so far, and the ids of those that this run has ended, each followed by
 -- its actor (`close`); 'none' if there is no such logout.
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: HORIZON, ID
+-- @include lib/partition.lua: BULK_LOGOUT, ID
 -- @include lib/close.lua: close
 -- @include lib/live.lua: within_lifetimes
 local AT_ONCE = 64 -- the number of sessions that one run ends, in about 1 ms
 local partition, id = KEYS[1], ARGV[1]
-local horizons = redis.call('GET', partition .. 'h') or ''
+local bulk_logouts = redis.call('GET', partition .. KEY.bulk_logouts) or ''
 local from, after = 1, 1
 local created_after, created_until, count, name, spared, reason, note, subject
 repeat
-  if after > #horizons then
-    local done = id ~= '' and redis.call('GET', partition .. 'd' .. id)
+  if after > #bulk_logouts then
+    local done = id ~= '' and redis.call('GET', partition .. KEY.bulk_logout .. id)
     return done and { 'done', done } or { 'none' }
   end
   from = after
-  created_after, created_until, count, name, spared, reason, note, subject, after = struct.unpack(HORIZON, horizons, from)
+  created_after, created_until, count, name, spared, reason, note, subject, after = struct.unpack(BULK_LOGOUT, bulk_logouts, from)
 until id == '' or name == id
 
-local many, reply, ended, entries = partition .. 'i' .. subject, { 'more', '' }, {}, {}
+local many, reply, ended, entries = partition .. KEY.many_sessions .. subject, { 'more', '' }, {}, {}
 local oldest = redis.call('ZRANGEBYLEX', many, '-', '(' .. struct.pack('>I6', created_until + 1), 'LIMIT', 0, AT_ONCE)
 for _, entry in ipairs(oldest) do
   local sid = string.sub(entry, -ID)
@@ -37,13 +37,13 @@ if #entries > 0 then redis.call('ZREM', many, unpack(entries)) end
 
 local done = #oldest < AT_ONCE
 local rest = done and ''
-  or struct.pack(HORIZON, created_after, created_until, count + #ended, name, spared, #reason, reason, #note, note,
+  or struct.pack(BULK_LOGOUT, created_after, created_until, count + #ended, name, spared, #reason, reason, #note, note,
     #subject, subject)
-local left = string.sub(horizons, 1, from - 1) .. rest .. string.sub(horizons, after)
-if left == '' then redis.call('DEL', partition .. 'h') else redis.call('SET', partition .. 'h', left) end
+local left = string.sub(bulk_logouts, 1, from - 1) .. rest .. string.sub(bulk_logouts, after)
+if left == '' then redis.call('DEL', partition .. KEY.bulk_logouts) else redis.call('SET', partition .. KEY.bulk_logouts, left) end
 if done then
   reply[1] = 'done'
-  redis.call('SET', partition .. 'd' .. name, count + #ended, 'PX', 60000)
+  redis.call('SET', partition .. KEY.bulk_logout .. name, count + #ended, 'PX', 60000)
 end
 reply[2] = string.format('%.0f', count + #ended)
 return reply

@@ -7,13 +7,13 @@
 -- @include lib/partition.lua: ID
 -- @include lib/session_events.lua: LAST_SESSIONS, creation_of
 local partition, subject, texts = KEYS[1], ARGV[1], {}
-if ARGV[2] == '*' then return { redis.call('GET', partition .. 'x') or '' } end
+if ARGV[2] == '*' then return { redis.call('GET', partition .. KEY.ends) or '' } end
 
 local sids, live = ARGV[2], ''
 if sids == '' then
-  sids = redis.call('GET', partition .. 'w' .. subject) or ''
-  live = string.sub(redis.call('HGET', partition .. 'u', subject) or '', -LAST_SESSIONS * ID)
-  for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', partition .. 'i' .. subject, '+', '-', 'LIMIT', 0, LAST_SESSIONS)) do
+  sids = redis.call('GET', partition .. KEY.last_sessions .. subject) or ''
+  live = string.sub(redis.call('HGET', partition .. KEY.few_sessions, subject) or '', -LAST_SESSIONS * ID)
+  for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', partition .. KEY.many_sessions .. subject, '+', '-', 'LIMIT', 0, LAST_SESSIONS)) do
     live = live .. string.sub(entry, -ID)
   end
 end
@@ -21,9 +21,9 @@ local listed = sids .. live
 for from = 1, #listed, ID do
   local sid = string.sub(listed, from, from + ID - 1)
   if from <= #sids or not string.find(sids, sid, 1, true) then
-    local note = redis.call('HGET', partition .. 'C', sid)
-    local record = note and redis.call('GET', partition .. 's' .. sid)
-    texts[#texts + 1] = (record and creation_of(sid, record, note) or '') .. (redis.call('GET', partition .. 'v' .. sid) or '')
+    local note = redis.call('HGET', partition .. KEY.creations, sid)
+    local record = note and redis.call('GET', partition .. KEY.session .. sid)
+    texts[#texts + 1] = (record and creation_of(sid, record, note) or '') .. (redis.call('GET', partition .. KEY.events .. sid) or '')
   end
 end
 return texts

@@ -32,16 +32,16 @@ local partition = KEYS[1]
 lease, marker_life = tonumber(lease), tonumber(marker_life)
 require_commands(partition, 'SET PEXPIREAT PEXPIRETIME ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE')
 
-local owner, held = string.match(redis.call('GET', partition .. 'y') or '', '^(%S+) (%d+)$')
+local owner, held = string.match(redis.call('GET', partition .. KEY.expiry_turn) or '', '^(%S+) (%d+)$')
 local left = owner and tonumber(held) - now or 0
 if owner ~= instance and left > 0 and left <= lease then return { 'held', string.format('%.0f', left) } end
 if owner ~= instance or left < lease / 2 then
-  redis.call('SET', partition .. 'y', instance .. ' ' .. string.format('%.0f', now + lease), 'PXAT', now + lease + shift)
+  redis.call('SET', partition .. KEY.expiry_turn, instance .. ' ' .. string.format('%.0f', now + lease), 'PXAT', now + lease + shift)
 end
 
 -- Reads the chunks of this part. The first chunk may begin before the part, since chunks are joined. If the part has no end, the last
 -- chunk is left for a later run, since sessions are still added to it.
-local order, open = partition .. 'o', to_entry == ''
+local order, open = partition .. KEY.order, to_entry == ''
 local first = redis.call('ZREVRANGEBYLEX', order, '[' .. from_entry .. '\255', '-', 'LIMIT', 0, 1)[1]
 local from, to = first and from_entry ~= '' and '[' .. first or '-', open and '+' or '(' .. to_entry
 local chunks = redis.call('ZRANGEBYLEX', order, from, to, 'LIMIT', 0, CHUNKS + 1)
@@ -49,15 +49,17 @@ local rest = ''
 if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remove(chunks), 1, ENTRY) end
 
 local reply, least, gone, due, logged, sids = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
-local ended_all, states, ends = ended_until(partition), redis.call('MGET', partition .. 'h', partition .. 'j', partition .. 'g', partition .. 'A'), {}
-local horizons, unsignalled, signal_state, attached = unpack(states)
+local ended_all, ends = ended_until(partition), {}
+local states = redis.call('MGET', partition .. KEY.bulk_logouts, partition .. KEY.unsignalled, partition .. KEY.signal_state,
+  partition .. KEY.attached)
+local bulk_logouts, unsignalled, signal_state, attached = unpack(states)
 
 local function examine(entry, record)
   local sid, created = string.sub(entry, -ID), struct.unpack('>I6', entry)
   local expiry = record and expiries(record) or 0
   if now < expiry then
     least = math.min(least, expiry)
-  elseif created > ended_all and record and horizons and ended_with_subject(horizons, subject_of(record), sid, created) then
+  elseif created > ended_all and record and bulk_logouts and ended_with_subject(bulk_logouts, subject_of(record), sid, created) then
     least = now -- it has ended with its subject's sessions, but may have no marker yet
   elseif created <= ended_all and unsignalled then
     -- The session ended in a logout of everyone, and its signal may still have to be appended to the signal log (signals.lua). The record
@@ -65,14 +67,14 @@ local function examine(entry, record)
     least = now
     if record then
       local idle = select(11, struct.unpack(HEAD, record))
-      redis.call('PEXPIREAT', partition .. 's' .. sid, now + slack(idle))
+      redis.call('PEXPIREAT', partition .. KEY.session .. sid, now + slack(idle))
     end
   else
     gone[#gone + 1] = entry
     complete_creation(partition, sid, record, now)
     if record then
       leave_logins(partition, sid, record)
-      redis.call('SET', partition .. 's' .. sid, blank(record), 'KEEPTTL')
+      redis.call('SET', partition .. KEY.session .. sid, blank(record), 'KEEPTTL')
     end
     if created <= ended_all then return end
     local subject = record and subject_of(record) or ''
@@ -91,7 +93,7 @@ for _, chunk in ipairs(chunks) do
   local keys, entries = {}, {}
   for at = 1, #chunk, ENTRY do
     entries[#entries + 1] = string.sub(chunk, at, at + ENTRY - 1)
-    keys[#keys + 1] = partition .. 's' .. string.sub(entries[#entries], -ID)
+    keys[#keys + 1] = partition .. KEY.session .. string.sub(entries[#entries], -ID)
   end
   local records = redis.call('MGET', unpack(keys))
   for k, entry in ipairs(entries) do examine(entry, records[k]) end
@@ -101,8 +103,8 @@ if #gone > 0 then
   remove_from_order(order, gone)
 end
 if #logged > 0 then
-  redis.call('HSET', partition .. 'r', unpack(due))
-  redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+  redis.call('HSET', partition .. KEY.due, unpack(due))
+  redis.call('PEXPIREAT', partition .. KEY.due, now + shift + LOG_SLACK)
   if signal_state then append_signals(partition, signal_state, ends, now) end
   append_to_log(partition, logged, now, marker_life)
   if attached then hand_over(partition, attached, one_of(sids)) end

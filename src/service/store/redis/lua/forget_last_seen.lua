@@ -10,5 +10,5 @@ local record = live(partition, sid, now)
 if not record then return '' end
 local at, after = block_at(record, LAST_SEEN)
 if at == after then return '' end
-redis.call('SET', partition .. 's' .. sid, string.sub(record, 1, at - 1) .. string.sub(record, after), 'KEEPTTL')
+redis.call('SET', partition .. KEY.session .. sid, string.sub(record, 1, at - 1) .. string.sub(record, after), 'KEEPTTL')
 return ''

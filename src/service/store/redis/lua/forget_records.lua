@@ -12,14 +12,14 @@
 -- @include lib/session_events.lua: complete_creation
 local CHUNKS = 4 -- the number of chunks that one run examines, in about 0.2 ms
 local partition, subject, from = KEYS[1], ARGV[1], ARGV[2]
-local order = partition .. 'o'
+local order = partition .. KEY.order
 local first = from ~= '' and redis.call('ZREVRANGEBYLEX', order, '[' .. from .. '\255', '-', 'LIMIT', 0, 1)[1]
 local chunks = redis.call('ZRANGEBYLEX', order, first and '[' .. first or '-', '+', 'LIMIT', 0, CHUNKS)
 for _, chunk in ipairs(chunks) do
   local keys, sids = {}, {}
   for at = ENTRY, #chunk, ENTRY do
     sids[#sids + 1] = string.sub(chunk, at - ID + 1, at)
-    keys[#keys + 1] = partition .. 's' .. sids[#sids]
+    keys[#keys + 1] = partition .. KEY.session .. sids[#sids]
   end
   for k, record in ipairs(redis.call('MGET', unpack(keys))) do
     if record and subject_of(record) == subject and not live(partition, sids[k], now) then

@@ -25,7 +25,7 @@ if sids then
   end
   return found
 end
-local many, expired = partition .. 'i' .. subject, {}
+local many, expired = partition .. KEY.many_sessions .. subject, {}
 local entries = redis.call('ZREVRANGEBYLEX', many, '(' .. before, '-', 'LIMIT', 0, math.min(tonumber(count), MOST))
 for _, entry in ipairs(entries) do
   local record, ended = within_lifetimes(partition, string.sub(entry, -ID), now)

@@ -10,7 +10,7 @@ local wanted, bound, replies = tonumber(ARGV[1]), ARGV[2], {}
 for k, partition in ipairs(KEYS) do
   local found, below = {}, bound == '' and '+' or '(' .. bound
   while #found < wanted do
-    local chunk = redis.call('ZREVRANGEBYLEX', partition .. 'o', below, '-', 'LIMIT', 0, 1)[1]
+    local chunk = redis.call('ZREVRANGEBYLEX', partition .. KEY.order, below, '-', 'LIMIT', 0, 1)[1]
     if not chunk then break end
     for at = #chunk - ENTRY + 1, 1, -ENTRY do
       local entry = string.sub(chunk, at, at + ENTRY - 1)

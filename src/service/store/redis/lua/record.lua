@@ -22,7 +22,7 @@ local function append(sid, due, subject, text)
   local _, count = string.gsub(before, '\n', '')
   if sid == '*' then
     while count >= most do before, count = string.gsub(before, '^[^\n]*\n', ''), count - 1 end
-  elseif redis.call('HGET', partition .. 'C', sid) then
+  elseif redis.call('HGET', partition .. KEY.creations, sid) then
     count = count + 1
   end
   if due ~= sid and count >= most then return true end
@@ -37,22 +37,22 @@ end
 
 -- Notes what the record of a session lacks of the event of its creation. Returns false if the record is gone.
 local function note_creation(sid, subject, note)
-  local notes, record = partition .. 'C', redis.call('GET', partition .. 's' .. sid)
+  local notes, record = partition .. KEY.creations, redis.call('GET', partition .. KEY.session .. sid)
   if not record or subject_of(record) ~= subject then return false end
   local created, idle, life = select(10, struct.unpack(HEAD, record))
   redis.call('HSET', notes, '*', ARGV[1], sid, note)
   redis.call('PEXPIREAT', notes, math.max(redis.call('PEXPIRETIME', notes), created + life + slack(idle)))
   -- An instance of 0.2 that ends a session leaves its note. So each creation examines two random ones.
   for _, other in ipairs(redis.call('HRANDFIELD', notes, -2)) do
-    if other ~= '*' and not redis.call('GET', partition .. 's' .. other) then redis.call('HDEL', notes, other) end
+    if other ~= '*' and not redis.call('GET', partition .. KEY.session .. other) then redis.call('HDEL', notes, other) end
   end
   return true
 end
 
-if keep == 0 and redis.call('HGET', partition .. 'C', '*') then redis.call('HSET', partition .. 'C', '*', 0) end
+if keep == 0 and redis.call('HGET', partition .. KEY.creations, '*') then redis.call('HSET', partition .. KEY.creations, '*', 0) end
 for at = 3, ARGC, 5 do
   local due, sid, subject, text, note = unpack(ARGV, at, at + 4)
-  if (due == '' or redis.call('HDEL', partition .. 'r', due) == 1) and keep > 0 then
+  if (due == '' or redis.call('HDEL', partition .. KEY.due, due) == 1) and keep > 0 then
     local is_noted = note ~= '' and note_creation(sid, subject, note)
     if not is_noted and append(sid, due, subject, text) and subject ~= '' then index_events(partition, subject, sid, expires) end
   end

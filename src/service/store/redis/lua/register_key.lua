@@ -27,6 +27,7 @@ if device then
 else
   flags = flags + WITH_DEVICE
 end
-record = string.char(flags) .. string.sub(record, 2, device_at(record) - 1) .. key .. thumbprint .. struct.pack(DEVICE_TAIL, now, #key, tonumber(kind))
-redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
+record = string.char(flags) .. string.sub(record, 2, device_at(record) - 1) .. key .. thumbprint
+  .. struct.pack(DEVICE_TAIL, now, #key, tonumber(kind))
+redis.call('SET', partition .. KEY.session .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record

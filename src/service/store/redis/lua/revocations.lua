@@ -17,14 +17,14 @@
 -- @include lib/partition.lua: ARGC
 local found, left, of_ends = { string.format('%.0f', now) }, tonumber(ARGV[1]), {}
 local count = ARGC - 1
-for k = 1, count do of_ends[k] = KEYS[k] .. 'h' end
-local horizons = redis.call('MGET', unpack(of_ends))
+for k = 1, count do of_ends[k] = KEYS[k] .. KEY.bulk_logouts end
+local bulk_logouts = redis.call('MGET', unpack(of_ends))
 for k = 1, count do
-  if horizons[k] then found[#found + 1] = 'ending ' .. KEYS[k] .. ' ' .. redis.sha1hex(horizons[k]) end
+  if bulk_logouts[k] then found[#found + 1] = 'ending ' .. KEYS[k] .. ' ' .. redis.sha1hex(bulk_logouts[k]) end
 end
 local unread = {}
 for k = 1, count do
-  if ARGV[k + 1] == '' then unread[#unread + 1] = KEYS[k] .. 'e' end
+  if ARGV[k + 1] == '' then unread[#unread + 1] = KEYS[k] .. KEY.all_ended end
 end
 local ended = 0
 for _, time in ipairs(#unread > 0 and redis.call('MGET', unpack(unread)) or {}) do
@@ -36,7 +36,7 @@ for k = 1, count do
     found[#found + 1] = 'rest ' .. KEYS[k]
     break
   end
-  local log, last = KEYS[k] .. 'l', ARGV[k + 1]
+  local log, last = KEYS[k] .. KEY.log, ARGV[k + 1]
   local newest, score = unpack(redis.call('ZRANGE', log, 0, 0, 'REV', 'WITHSCORES'))
   if newest and newest ~= last then
     local rank = last ~= '' and redis.call('ZRANK', log, last)

@@ -18,20 +18,20 @@ local partition = KEYS[1]
 marker_life = tonumber(marker_life)
 local ended_before = ended_until(partition)
 local created_until = string.format('%.0f', math.max(tonumber(revoked_until), ended_before))
-if redis.call('GET', partition .. 'g') then
-  local after, from = string.match(redis.call('GET', partition .. 'j') or '', '^(%d+) %d+ %d+ (.*)$')
+if redis.call('GET', partition .. KEY.signal_state) then
+  local after, from = string.match(redis.call('GET', partition .. KEY.unsignalled) or '', '^(%d+) %d+ %d+ (.*)$')
   local times = string.format('%s %s %.0f ', after or string.format('%.0f', ended_before), created_until, now)
-  redis.call('SET', partition .. 'j', times .. (from or ''))
+  redis.call('SET', partition .. KEY.unsignalled, times .. (from or ''))
 end
-redis.call('SET', partition .. 'e', created_until)
+redis.call('SET', partition .. KEY.all_ended, created_until)
 if note ~= '' then
-  redis.call('HSET', partition .. 'r', due_key, table.concat({ now, now, 'revoked_all', note, '' }, '\n'))
-  redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+  redis.call('HSET', partition .. KEY.due, due_key, table.concat({ now, now, 'revoked_all', note, '' }, '\n'))
+  redis.call('PEXPIREAT', partition .. KEY.due, now + shift + LOG_SLACK)
 end
-local attached = redis.call('GET', partition .. 'A')
+local attached = redis.call('GET', partition .. KEY.attached)
 if attached then
   hand_over(partition, attached, function(actor)
-    local record = actor ~= NOBODY and redis.call('GET', partition .. 's' .. actor)
+    local record = actor ~= NOBODY and redis.call('GET', partition .. KEY.session .. actor)
     return record and select(3, expiries(record)) <= tonumber(created_until)
   end)
 end

@@ -27,9 +27,9 @@ local sid,
   = unpack(ARGV, 1, ARGC)
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
 local partition = KEYS[1]
-local key = partition .. 's' .. sid
-local found = redis.call('MGET', key, partition .. 'e', partition .. 'h')
-local record, horizons = found[1], found[3]
+local key = partition .. KEY.session .. sid
+local found = redis.call('MGET', key, partition .. KEY.all_ended, partition .. KEY.bulk_logouts)
+local record, bulk_logouts = found[1], found[3]
 if not record then
   -- @include lib/live.lua: was_revoked
   return was_revoked(partition, sid, now) and 'm' or 'u'
@@ -42,9 +42,9 @@ local absolute = created + life
 if now >= absolute then return 'e' end
 if now >= math.max(created, child_served_at) + idle then return 'i' end
 if created <= tonumber(found[2] or 0) then return 'm' end
-if horizons then
+if bulk_logouts then
   -- @include lib/live.lua: ended_with_subject
-  if ended_with_subject(horizons, subject_of(record), sid, created) then return 'm' end
+  if ended_with_subject(bulk_logouts, subject_of(record), sid, created) then return 'm' end
 end
 
 generation, nonce1, nonce2 = tonumber(generation), tonumber(nonce1), tonumber(nonce2)

@@ -14,7 +14,7 @@ local holder, -- of the lease, or '' for a subscription that is polled
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
 number = tonumber(number)
-local readers, log = partition .. 'f', partition .. 'z'
+local readers, log = partition .. KEY.signal_readers, partition .. KEY.signals
 local owner, fence = string.match(redis.call('HGET', readers, '*') or '', '^(%S+) (%d+) ')
 local before = redis.call('HGET', readers, subscription)
 if not before then return 'lost' end
@@ -24,7 +24,7 @@ elseif owner ~= holder or fence ~= position then
   return 'lost'
 end
 local at, at_sid, delivered_before, given_up_before = string.match(before, '^(%d+) (%S+) (%d+) (%d+)$')
-if number > tonumber(string.match(redis.call('GET', partition .. 'g') or '', '^%d+ (%d+)') or 0) then return 'rewound' end
+if number > tonumber(string.match(redis.call('GET', partition .. KEY.signal_state) or '', '^%d+ (%d+)') or 0) then return 'rewound' end
 local there = redis.call('ZRANGE', log, number, number, 'BYSCORE')[1]
 if there and sid ~= '-' and string.match(there, '^%d+ (%S+) ') ~= sid then return 'rewound' end
 local before_number = tonumber(at)

@@ -6,7 +6,7 @@
 -- @include lib/deadline.lua
 local found = {}
 for _, partition in ipairs(KEYS) do
-  local readers, fields = partition .. 'f'
+  local readers, fields = partition .. KEY.signal_readers
   if ARGV[1] == '' then
     fields = redis.call('HRANDFIELD', readers, 1000, 'WITHVALUES')
   else

@@ -6,7 +6,7 @@
 -- @include lib/deadline.lua
 local ends = {}
 for k, partition in ipairs(KEYS) do
-  local states = redis.call('MGET', partition .. 'g', partition .. 'j')
+  local states = redis.call('MGET', partition .. KEY.signal_state, partition .. KEY.unsignalled)
   ends[k] = (string.match(states[1] or '', '^%d+ (.*)$') or '0 -') .. (states[1] and states[2] and '+' or '')
 end
 return ends

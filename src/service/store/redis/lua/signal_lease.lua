@@ -12,7 +12,7 @@ local holder,
 local fences = {}
 life = tonumber(life)
 for k, partition in ipairs(KEYS) do
-  local readers, signal_state = partition .. 'f', redis.call('GET', partition .. 'g')
+  local readers, signal_state = partition .. KEY.signal_readers, redis.call('GET', partition .. KEY.signal_state)
   fences[k] = '0'
   if signal_state then
     local owner, fence, held = string.match(redis.call('HGET', readers, '*') or '', '^(%S+) (%d+) (%d+)$')
@@ -25,7 +25,7 @@ for k, partition in ipairs(KEYS) do
       fences[k] = life > 0 and fence or '0'
     end
     local keep, rest = string.match(signal_state, '^(%d+)( .*)$')
-    if keep ~= retention then redis.call('SET', partition .. 'g', retention .. rest) end
+    if keep ~= retention then redis.call('SET', partition .. KEY.signal_state, retention .. rest) end
   end
 end
 return fences

@@ -13,7 +13,7 @@ local verb, -- 'add', 'restart' or 'remove'
   = unpack(ARGV, 1, ARGC)
 local line = '\n' .. subscription .. wanted_notices .. '\n'
 for _, partition in ipairs(KEYS) do
-  local readers, state_key, notices_key = partition .. 'f', partition .. 'g', partition .. 'p'
+  local readers, state_key, notices_key = partition .. KEY.signal_readers, partition .. KEY.signal_state, partition .. KEY.notices
   -- In a cluster every second key names no partition (link.ts).
   if string.sub(partition, -1) ~= '}' then
     -- there is nothing to do for a key without a partition
@@ -37,7 +37,7 @@ for _, partition in ipairs(KEYS) do
     if rest == '' then redis.call('DEL', notices_key) elseif rest and rest ~= wanted then redis.call('SET', notices_key, rest) end
     local left = redis.call('HRANDFIELD', readers, 2)
     if #left == 0 or (#left == 1 and left[1] == '*') then
-      redis.call('DEL', state_key, readers, partition .. 'z', partition .. 'j', notices_key)
+      redis.call('DEL', state_key, readers, partition .. KEY.signals, partition .. KEY.unsignalled, notices_key)
     end
   end
 end

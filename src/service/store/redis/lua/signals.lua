@@ -15,12 +15,12 @@ local after, sid, -- the number of the last signal before them, and its session 
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition = KEYS[1]
 after, most = tonumber(after), tonumber(most)
-local log = partition .. 'z'
+local log = partition .. KEY.signals
 
 -- Appends the signals of sessions that ended in a logout of everyone, in order of creation.
 local function continue(job, signal_state)
   local created_after, created_until, ended_at, from = string.match(job, '^(%d+) (%d+) (%d+) (.*)$')
-  local order = partition .. 'o'
+  local order = partition .. KEY.order
   local first = from ~= '' and redis.call('ZREVRANGEBYLEX', order, '[' .. from .. '\255', '-', 'LIMIT', 0, 1)[1]
   local chunks = redis.call('ZRANGEBYLEX', order, first and '[' .. first or '-', '+', 'LIMIT', 0, CHUNKS)
   local entries, keys, ends, done = {}, {}, {}, #chunks < CHUNKS
@@ -33,7 +33,7 @@ local function continue(job, signal_state)
       elseif from == '' or earlier(from, entry) then
         from = entry
         if created > tonumber(created_after) then
-          entries[#entries + 1], keys[#keys + 1] = entry, partition .. 's' .. string.sub(entry, -ID)
+          entries[#entries + 1], keys[#keys + 1] = entry, partition .. KEY.session .. string.sub(entry, -ID)
         end
       end
     end
@@ -42,16 +42,16 @@ local function continue(job, signal_state)
   for k, entry in ipairs(entries) do ends[k] = { string.sub(entry, -ID), 'revoked_all', records[k], '' } end
   if #ends > 0 then append_signals(partition, signal_state, ends, tonumber(ended_at)) end
   if done then
-    redis.call('DEL', partition .. 'j')
+    redis.call('DEL', partition .. KEY.unsignalled)
   else
-    redis.call('SET', partition .. 'j', table.concat({ created_after, created_until, ended_at, from }, ' '))
+    redis.call('SET', partition .. KEY.unsignalled, table.concat({ created_after, created_until, ended_at, from }, ' '))
   end
   return not done
 end
 
-local states = redis.call('MGET', partition .. 'g', partition .. 'j')
+local states = redis.call('MGET', partition .. KEY.signal_state, partition .. KEY.unsignalled)
 local more = states[1] and states[2] and continue(states[2], states[1])
-local count = tonumber(string.match(redis.call('GET', partition .. 'g') or '', '^%d+ (%d+)') or 0)
+local count = tonumber(string.match(redis.call('GET', partition .. KEY.signal_state) or '', '^%d+ (%d+)') or 0)
 if after > count then return { 'rewound' } end
 local found = redis.call('ZRANGE', log, after, '+inf', 'BYSCORE', 'LIMIT', 0, most + 1)
 local number, name = string.match(found[1] or '', '^(%d+) (%S+) ')

@@ -16,7 +16,7 @@ local subject,
   = unpack(ARGV, 1, ARGC)
 local EXAMINED = 256 -- the number of signals that one run examines, in about 0.3 ms
 local partition = KEYS[1]
-local log, readers = partition .. 'z', partition .. 'f'
+local log, readers = partition .. KEY.signals, partition .. KEY.signal_readers
 local cursors = redis.call('HRANDFIELD', readers, 1000, 'WITHVALUES')
 local found, last, is_waiting = { '' }, '', false
 

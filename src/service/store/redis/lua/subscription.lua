@@ -11,7 +11,7 @@
 -- the present value is not the expected one; for 'create' also 'there', if the subscription exists, or 'full'
 -- @include lib/deadline.lua
 -- @include lib/partition.lua: ARGC
-local subscriptions, verb, id = KEYS[1] .. 'b', ARGV[1], ARGV[2]
+local subscriptions, verb, id = KEYS[1] .. KEY.subscriptions, ARGV[1], ARGV[2]
 if verb == 'list' then return redis.call('HRANDFIELD', subscriptions, 1000, 'WITHVALUES') end
 
 local before = redis.call('HGET', subscriptions, id)

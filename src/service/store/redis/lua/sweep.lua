@@ -12,7 +12,7 @@ local subject,
   after, -- the entry to continue after, or ''
   least -- the earliest time at which one of the sessions up to that entry expires, ms
   = unpack(ARGV, 1, ARGC)
-local partition, many = KEYS[1], KEYS[1] .. 'i' .. subject
+local partition, many = KEYS[1], KEYS[1] .. KEY.many_sessions .. subject
 local from = after == '' and '-' or '(' .. after
 local entries = redis.call('ZRANGEBYLEX', many, from, '+', 'LIMIT', 0, MOST)
 local expired = {}
@@ -23,5 +23,5 @@ for _, entry in ipairs(entries) do
 end
 if #expired > 0 then redis.call('ZREM', many, unpack(expired)) end
 local at_end = #entries < MOST
-if at_end then redis.call('SET', partition .. 'k' .. subject, string.format('%.0f', least), 'PXAT', least + shift) end
+if at_end then redis.call('SET', partition .. KEY.clean_until .. subject, string.format('%.0f', least), 'PXAT', least + shift) end
 return { (at_end or #expired > 0) and '' or entries[#entries], string.format('%.0f', least) }

@@ -11,7 +11,7 @@ local earliest, latest, -- the times, by the node's clock, between which the ins
   even_shift -- the shift with which the store's time continues evenly, if the instance has detected a step, or ''
   = unpack(ARGV)
 local SLACK = 250 -- the greatest difference of two reports about the same step, ms
-local now, key = clock(), KEYS[1] .. 'c'
+local now, key = clock(), KEYS[1] .. KEY.shift
 local shift, seen = string.match(redis.call('GET', key) or '0 0', '^(%S+) (%S+)$')
 shift, seen = tonumber(shift), tonumber(seen)
 local expected = now >= tonumber(earliest) and now <= tonumber(latest)

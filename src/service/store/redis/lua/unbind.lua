@@ -13,5 +13,5 @@ if not record then return was_revoked(partition, sid, now) and 'm' or 'u' end
 local from = device_at(record)
 if from > #record then return 'n' .. struct.pack('>I6', now) .. record end
 record = string.char(string.byte(record) - WITH_DEVICE) .. string.sub(record, 2, from - 1)
-redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
+redis.call('SET', partition .. KEY.session .. sid, record, 'KEEPTTL')
 return 'l' .. struct.pack('>I6', now) .. record

@@ -27,9 +27,9 @@ if claims ~= '' then record = replace(record, string.sub(claims, 2), block_at(re
 require_commands(partition, 'SET ZADD ZRANGE ZREM ZREMRANGEBYSCORE PEXPIREAT')
 record = count_version(partition, sid, record, record ~= before, tonumber(stale_life), now)
 if record == before then return 'n' .. struct.pack('>I6', now) .. record end
-redis.call('SET', partition .. 's' .. sid, record, 'KEEPTTL')
+redis.call('SET', partition .. KEY.session .. sid, record, 'KEEPTTL')
 local version = version_of(record)
-local signals = redis.call('MGET', partition .. 'g', partition .. 'p')
+local signals = redis.call('MGET', partition .. KEY.signal_state, partition .. KEY.notices)
 if version ~= version_of(before) and signals[1] and string.find(signals[2] or '', ' updated%s') then
   append_signals(partition, signals[1], { { sid, 'updated:' .. version, record } }, now)
 end

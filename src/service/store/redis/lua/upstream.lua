@@ -5,6 +5,6 @@
 -- @include lib/deadline.lua
 local found = {}
 for _, partition in ipairs(KEYS) do
-  for _, sid in ipairs(redis.call('ZRANGE', partition .. 'U' .. ARGV[1], 0, -1)) do found[#found + 1] = sid end
+  for _, sid in ipairs(redis.call('ZRANGE', partition .. KEY.login .. ARGV[1], 0, -1)) do found[#found + 1] = sid end
 end
 return found

@@ -18,8 +18,8 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
   -- @include lib/session_events.lua: complete_creation
   local expires = now + marker_life
   local keys, entries, order_entries, due, ends, names = {}, {}, {}, {}, {}, {}
-  for k, sid in ipairs(sids) do keys[k] = partition .. 's' .. sid end
-  local records = redis.call('MGET', partition .. 'g', partition .. 'A', unpack(keys))
+  for k, sid in ipairs(sids) do keys[k] = partition .. KEY.session .. sid end
+  local records = redis.call('MGET', partition .. KEY.signal_state, partition .. KEY.attached, unpack(keys))
   local signal_state, attached = table.remove(records, 1), table.remove(records, 1)
   for k, sid in ipairs(sids) do
     local record = records[k]
@@ -28,7 +28,7 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
       leave_logins(partition, sid, record)
       complete_creation(partition, sid, record, now)
     end
-    redis.call('SET', partition .. 'm' .. sid, expires, 'PXAT', expires + shift)
+    redis.call('SET', partition .. KEY.marker .. sid, expires, 'PXAT', expires + shift)
     entries[k] = sid .. ' ' .. now .. ' ' .. expires .. ' ' .. reason
     if signal_state then ends[k] = { sid, reason, record, subject } end
     local actor, own = record and actor_of(record), note
@@ -36,11 +36,11 @@ local function close(partition, sids, reason, now, marker_life, note, subject)
     due[2 * k - 1], due[2 * k] = sid, table.concat({ now, now, reason, own, subject }, '\n')
     names[k] = sid .. (actor or '')
   end
-  remove_from_order(partition .. 'o', order_entries)
+  remove_from_order(partition .. KEY.order, order_entries)
   redis.call('DEL', unpack(keys))
   if note ~= '' then
-    redis.call('HSET', partition .. 'r', unpack(due))
-    redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+    redis.call('HSET', partition .. KEY.due, unpack(due))
+    redis.call('PEXPIREAT', partition .. KEY.due, now + shift + LOG_SLACK)
   end
   if signal_state then append_signals(partition, signal_state, ends, now) end
   append_to_log(partition, entries, now, marker_life)

@@ -119,7 +119,7 @@ local function choose_within_limit(partition, new, sids, limit, progress, revoke
   local group, old = group_of(new.record, scope), new.replaced
   if old and subject_of(old) == new.subject and not actor_of(old) and group_of(old, scope) == group then return {} end
   local known, last_read = sids, nil -- of few sessions all are known; many are read in parts
-  if not sids then known, last_read = next_part(partition .. 'i' .. new.subject, entries_after(revoked_until), progress) end
+  if not sids then known, last_read = next_part(partition .. KEY.many_sessions .. new.subject, entries_after(revoked_until), progress) end
   local counted = in_group(alike(live_sessions(partition, known, now), new.acts), scope, group)
   local window = action == 'end_oldest' and 1 or WINDOW
   if last_read and #counted < most + window then return {}, { 'more', progress_of(last_read, counted) } end
@@ -140,7 +140,7 @@ end
 
 -- Chooses for the cap of a subject that has many sessions.
 local function choose_among_many(partition, new, cap, ended_time, now)
-  local many_key, from = partition .. 'i' .. new.subject, entries_after(ended_time)
+  local many_key, from = partition .. KEY.many_sessions .. new.subject, entries_after(ended_time)
   if new.acts then
     local acting = acting_of_many(partition, many_key, from, new.replaces, now)
     return take_excess(acting, #acting - cap + 1, WINDOW)
@@ -149,7 +149,7 @@ local function choose_among_many(partition, new, cap, ended_time, now)
   local excess = redis.call('ZLEXCOUNT', many_key, from, '+') - (is_replaced and 1 or 0) - cap + 1
   if excess > 0 then excess = excess - #acting_of_many(partition, many_key, from, new.replaces, now) end
   if excess <= 0 then return {} end
-  if now >= tonumber(redis.call('GET', partition .. 'k' .. new.subject) or 0) then return {}, { 'sweep' } end
+  if now >= tonumber(redis.call('GET', partition .. KEY.clean_until .. new.subject) or 0) then return {}, { 'sweep' } end
   local most = math.min(excess, MOST - WINDOW)
   local oldest, removed = oldest_of_many(partition, many_key, from, most + WINDOW, new.replaces, now)
   local chosen = take_excess(oldest, most - removed, WINDOW)

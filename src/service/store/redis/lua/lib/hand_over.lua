@@ -11,7 +11,7 @@ local function hand_over(partition, attached, has_ended)
     entries[#entries + 1] = actor .. string.sub(attached, at + ID, at + ATTACHED - 1)
   end
   if not found then return end
-  redis.call('SET', partition .. 'A', table.concat(entries), 'KEEPTTL')
+  redis.call('SET', partition .. KEY.attached, table.concat(entries), 'KEEPTTL')
   redis.pcall('PUBLISH', string.sub(partition, 1, -5) .. 'session-revocations', '^')
 end
 

@@ -1,32 +1,32 @@
 -- The sessions of a subject: {a7}u if they are few, {a7}i<subject> if they are many.
--- @include lib/partition.lua: HORIZON, ID, MOST, subject_of
+-- @include lib/partition.lua: BULK_LOGOUT, ID, MOST, subject_of
 -- @include lib/head.lua: entry_of
 -- @include lib/live.lua: live
 
 -- Writes the list of sessions of a subject that has few.
 local function write_index(partition, subject, sids)
   if sids == '' then
-    redis.call('HDEL', partition .. 'u', subject)
+    redis.call('HDEL', partition .. KEY.few_sessions, subject)
   else
-    redis.call('HSET', partition .. 'u', subject, sids)
+    redis.call('HSET', partition .. KEY.few_sessions, subject, sids)
   end
 end
 
 -- Removes one session from its subject's index.
 local function unindex(partition, sid, record)
   local subject = subject_of(record)
-  local sids = redis.call('HGET', partition .. 'u', subject) or ''
+  local sids = redis.call('HGET', partition .. KEY.few_sessions, subject) or ''
   local at = string.find(sids, sid, 1, true)
   if at then
     write_index(partition, subject, string.sub(sids, 1, at - 1) .. string.sub(sids, at + ID))
   else
-    redis.call('ZREM', partition .. 'i' .. subject, entry_of(record, sid))
+    redis.call('ZREM', partition .. KEY.many_sessions .. subject, entry_of(record, sid))
   end
 end
 
 -- Moves sessions of a subject, oldest first, from the index of subjects with few sessions to that of subjects with many.
 local function lengthen_index(partition, subject, sids, now)
-  local index, many, members = partition .. 'u', partition .. 'i' .. subject, {}
+  local index, many, members = partition .. KEY.few_sessions, partition .. KEY.many_sessions .. subject, {}
   local moved = string.sub(sids, 1, MOST * ID)
   for from = 1, #moved, ID do
     local sid = string.sub(moved, from, from + ID - 1)
@@ -45,7 +45,7 @@ end
 -- separators, if it has few; otherwise false, and whether some are still to be moved: one run moves at most MOST, and the caller runs the
 -- script again.
 local function settle_index(partition, subject, now)
-  local index, many = partition .. 'u', partition .. 'i' .. subject
+  local index, many = partition .. KEY.few_sessions, partition .. KEY.many_sessions .. subject
   local sids = redis.call('HGET', index, subject) or ''
   if #sids <= MOST * ID and redis.call('ZCARD', many) == 0 then return sids end
   if sids ~= '' then lengthen_index(partition, subject, sids, now) end
@@ -53,10 +53,10 @@ local function settle_index(partition, subject, now)
 end
 
 -- Returns the time of creation up to which a logout of a subject that is under way ends its sessions; 0 if there is no such logout.
-local function horizon_of(horizons, subject)
+local function bulk_logout_until(bulk_logouts, subject)
   local at = 1
-  while at <= #horizons do
-    local _, created_until, _, _, _, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
+  while at <= #bulk_logouts do
+    local _, created_until, _, _, _, _, _, whose, after = struct.unpack(BULK_LOGOUT, bulk_logouts, at)
     if whose == subject then return created_until end
     at = after
   end

@@ -13,7 +13,7 @@ end
 
 -- Adds the session to those of its subject. `sids` are the others if they are few, otherwise false.
 local function add_to_subject(partition, new, sids, now)
-  local index, many_key = partition .. 'u', partition .. 'i' .. new.subject
+  local index, many_key = partition .. KEY.few_sessions, partition .. KEY.many_sessions .. new.subject
   if sids and #sids < MOST * ID then
     write_index(partition, new.subject, sids .. new.sid)
     keep(index, new.key_expires)
@@ -22,7 +22,7 @@ local function add_to_subject(partition, new, sids, now)
   if sids then lengthen_index(partition, new.subject, sids, now) end
   redis.call('ZADD', many_key, 0, new.entry)
   keep(many_key, new.key_expires)
-  local clean_key = partition .. 'k' .. new.subject
+  local clean_key = partition .. KEY.clean_until .. new.subject
   local clean_until = redis.call('GET', clean_key)
   if clean_until and new.expires < tonumber(clean_until) then redis.call('SET', clean_key, new.expires, 'KEEPTTL') end
 end
@@ -30,7 +30,7 @@ end
 -- Adds the session to those of its logins at an identity provider, and removes those that have expired without a trace.
 local function add_to_logins(partition, new, logins, now)
   for at = 1, #logins, UPSTREAM do
-    local login = partition .. 'U' .. string.sub(logins, at, at + UPSTREAM - 1)
+    local login = partition .. KEY.login .. string.sub(logins, at, at + UPSTREAM - 1)
     redis.call('ZREMRANGEBYSCORE', login, '-inf', now)
     redis.call('ZADD', login, new.created + new.life, new.sid)
     keep(login, new.key_expires)
@@ -40,7 +40,7 @@ end
 -- Inserts the session in the order of creation, mostly at its end. The new chunk is added before the old one is removed, because Redis
 -- deletes a key that is empty for a moment, and its expiry with it.
 local function add_to_order(partition, new)
-  local order, entry = partition .. 'o', new.entry
+  local order, entry = partition .. KEY.order, new.entry
   local chunk = redis.call('ZREVRANGEBYLEX', order, '[' .. entry, '-', 'LIMIT', 0, 1)[1]
   if not chunk or earlier(string.sub(chunk, -ENTRY), entry) then
     local fits = chunk and #chunk < CHUNK
@@ -62,8 +62,8 @@ end
 local function add_event(partition, new, note, now)
   if note == '' then return end
   local text = new.is_new_device and string.sub(note, 1, -2) .. ',"d":1}' or note
-  redis.call('HSET', partition .. 'r', '+' .. new.sid, table.concat({ now, now, 'created', text, new.subject }, '\n'))
-  redis.call('PEXPIREAT', partition .. 'r', now + shift + LOG_SLACK)
+  redis.call('HSET', partition .. KEY.due, '+' .. new.sid, table.concat({ now, now, 'created', text, new.subject }, '\n'))
+  redis.call('PEXPIREAT', partition .. KEY.due, now + shift + LOG_SLACK)
 end
 
 -- Appends the signals of the creation that subscriptions want. `notices` has their names, one in each line.
@@ -74,13 +74,13 @@ local function add_signals(partition, new, notices, now)
     signals[#signals + 1] = { new.sid, 'new_device', new.record }
   end
   -- The state is read now: the signals of sessions that this run has ended have changed it.
-  if #signals > 0 then append_signals(partition, redis.call('GET', partition .. 'g'), signals, now) end
+  if #signals > 0 then append_signals(partition, redis.call('GET', partition .. KEY.signal_state), signals, now) end
 end
 
 -- When the last session of a subject expires, nothing removes the subject from the index. So each creation examines two random subjects,
 -- and removes those without live sessions. That keeps the subjects without live sessions few.
 local function drop_empty_subjects(partition, now)
-  local index = partition .. 'u'
+  local index = partition .. KEY.few_sessions
   local drawn = redis.call('HRANDFIELD', index, -2, 'WITHVALUES')
   for at = 1, #drawn, 2 do
     if drop_expired(partition, drawn[at + 1], now) == '' then redis.call('HDEL', index, drawn[at]) end

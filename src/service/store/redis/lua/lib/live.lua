@@ -1,17 +1,17 @@
 -- Which sessions are live.
--- @include lib/partition.lua: HORIZON, ID, subject_of
+-- @include lib/partition.lua: BULK_LOGOUT, ID, subject_of
 -- @include lib/head.lua: expiries
 
 -- Returns the time up to which every session that was created has ended (RevokeAllSessions); 0 if there is none.
 local function ended_until(partition)
-  return tonumber(redis.call('GET', partition .. 'e') or 0)
+  return tonumber(redis.call('GET', partition .. KEY.all_ended) or 0)
 end
 
--- Returns whether a session has ended in a logout of its subject that is under way. `horizons` describes these logouts (HORIZON).
-local function ended_with_subject(horizons, subject, sid, created)
+-- Returns whether a session has ended in a bulk logout of its subject that is under way. `bulk_logouts` describes these logouts (BULK_LOGOUT).
+local function ended_with_subject(bulk_logouts, subject, sid, created)
   local at = 1
-  while at <= #horizons do
-    local _, created_until, _, _, spared, _, _, whose, after = struct.unpack(HORIZON, horizons, at)
+  while at <= #bulk_logouts do
+    local _, created_until, _, _, spared, _, _, whose, after = struct.unpack(BULK_LOGOUT, bulk_logouts, at)
     if whose == subject and created <= created_until and sid ~= spared then return true end
     at = after
   end
@@ -21,13 +21,13 @@ end
 -- Returns the session's record if it is within both lifetimes. The second result is 'all' if the session has ended in a logout of everyone,
 -- 'subject' if it has ended in a logout of its subject.
 local function within_lifetimes(partition, sid, now)
-  local found = redis.call('MGET', partition .. 's' .. sid, partition .. 'e', partition .. 'h')
-  local record, horizons = found[1], found[3]
+  local found = redis.call('MGET', partition .. KEY.session .. sid, partition .. KEY.all_ended, partition .. KEY.bulk_logouts)
+  local record, bulk_logouts = found[1], found[3]
   if not record then return false end
   local idle_expiry, _, created = expiries(record)
   if now >= idle_expiry then return false end
   if created <= tonumber(found[2] or 0) then return record, 'all' end
-  return record, horizons and ended_with_subject(horizons, subject_of(record), sid, created) and 'subject'
+  return record, bulk_logouts and ended_with_subject(bulk_logouts, subject_of(record), sid, created) and 'subject'
 end
 
 -- Returns the session's record if it is live.
@@ -38,7 +38,7 @@ end
 
 -- For a session that is not live, returns true if it was revoked, and false if it has expired or never existed.
 local function was_revoked(partition, sid, now)
-  local expires = redis.call('GET', partition .. 'm' .. sid)
+  local expires = redis.call('GET', partition .. KEY.marker .. sid)
   if expires and now < tonumber(expires) then return true end
   local _, ended = within_lifetimes(partition, sid, now)
   return ended and true or false
@@ -48,15 +48,15 @@ end
 -- time of the last refresh or the creation.
 local function live_sessions(partition, sids, now)
   local keys, found = {}, {}
-  for from = 1, #sids, ID do keys[#keys + 1] = partition .. 's' .. string.sub(sids, from, from + ID - 1) end
+  for from = 1, #sids, ID do keys[#keys + 1] = partition .. KEY.session .. string.sub(sids, from, from + ID - 1) end
   if #keys == 0 then return found end
   local records = redis.call('MGET', unpack(keys))
-  local ended, horizons = ended_until(partition), redis.call('GET', partition .. 'h')
+  local ended, bulk_logouts = ended_until(partition), redis.call('GET', partition .. KEY.bulk_logouts)
   for k, record in ipairs(records) do
     if record then
       local sid, idle_expiry, _, created, used = string.sub(keys[k], -ID), expiries(record)
       local is_live = now < idle_expiry and created > ended
-      if is_live and not (horizons and ended_with_subject(horizons, subject_of(record), sid, created)) then
+      if is_live and not (bulk_logouts and ended_with_subject(bulk_logouts, subject_of(record), sid, created)) then
         found[#found + 1] = { sid = sid, record = record, used = used }
       end
     end

@@ -13,6 +13,6 @@ local function leave_logins(partition, sid, record)
   if not login then return end
   for kind, name in pairs({ sid = login.sessionId, sub = login.subject }) do
     local hashed = redis.sha1hex(#login.issuer .. ':' .. login.issuer .. kind .. ':' .. name)
-    redis.call('ZREM', partition .. 'U' .. string.sub(hashed, 1, UPSTREAM), sid)
+    redis.call('ZREM', partition .. KEY.login .. string.sub(hashed, 1, UPSTREAM), sid)
   end
 end

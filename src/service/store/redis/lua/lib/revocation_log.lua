@@ -6,7 +6,7 @@
 -- over. So a reader that continues after the last entry that it has read misses no entry.
 local STEP = 1 / 1024 -- the distance between the scores of two entries of the same ms; doubles as great as a time are 1 / 4096 apart
 local function append_to_log(partition, entries, now, marker_life)
-  local log, scored = partition .. 'l', {}
+  local log, scored = partition .. KEY.log, {}
   local newest = redis.call('ZRANGE', log, 0, 0, 'REV', 'WITHSCORES')[2]
   local score = newest and math.max(now, newest + STEP) or now
   for k, entry in ipairs(entries) do

@@ -21,7 +21,7 @@ end
 
 -- Names a session among the last ones of its subject that have events. Earlier ones move to a list of their own while they have events.
 local function index_events(partition, subject, sid, expires)
-  local key, past = partition .. 'w' .. subject, partition .. 'a' .. subject
+  local key, past = partition .. KEY.last_sessions .. subject, partition .. KEY.earlier_sessions .. subject
   local sids = redis.call('GET', key) or ''
   local known = string.find(sids, sid, 1, true)
   if known then sids = string.sub(sids, 1, known - 1) .. string.sub(sids, known + ID) end
@@ -29,7 +29,7 @@ local function index_events(partition, subject, sid, expires)
   local from = math.max(1, #sids - ID * (LAST_SESSIONS - 1) + 1)
   for at = 1, from - 1, ID do
     local earlier = string.sub(sids, at, at + ID - 1)
-    local until_time = redis.call('PEXPIRETIME', partition .. 'v' .. earlier)
+    local until_time = redis.call('PEXPIRETIME', partition .. KEY.events .. earlier)
     if until_time > 0 then
       redis.call('ZADD', past, until_time, earlier)
       redis.call('ZREMRANGEBYSCORE', past, '-inf', clock())
@@ -42,11 +42,11 @@ end
 -- Turns the note of a session's creation into an event. The session ends, so its record, which has the rest of the event, is removed, and
 -- the list of its subject does not name it any more.
 local function complete_creation(partition, sid, record, now)
-  local notes = partition .. 'C'
+  local notes = partition .. KEY.creations
   local note = redis.call('HGET', notes, sid)
   if not note then return end
   redis.call('HDEL', notes, sid)
-  local key, keep = partition .. 'v' .. sid, tonumber(redis.call('HGET', notes, '*'))
+  local key, keep = partition .. KEY.events .. sid, tonumber(redis.call('HGET', notes, '*'))
   if keep == 0 or not record then return end
   local expires = now + shift + keep
   redis.call('SET', key, creation_of(sid, record, note) .. (redis.call('GET', key) or ''), 'PXAT', expires)

@@ -8,7 +8,7 @@
 -- there is no record.
 local function append_signals(partition, signal_state, ends, now)
   local MOST_SIGNALS = 16384 -- the most that a partition keeps; each takes some 150 bytes
-  local log, keep, count = partition .. 'z', string.match(signal_state, '^(%d+) (%d+) ')
+  local log, keep, count = partition .. KEY.signals, string.match(signal_state, '^(%d+) (%d+) ')
   local added = {}
   for _, ending in ipairs(ends) do
     local sid, reason, record, subject = unpack(ending)
@@ -17,7 +17,7 @@ local function append_signals(partition, signal_state, ends, now)
       local actor = actor_of(record)
       if actor then
         flag = '0' -- an older instance reads the same time
-        redis.call('SET', partition .. 'A' .. sid, actor, 'PXAT', now + keep + shift)
+        redis.call('SET', partition .. KEY.actor .. sid, actor, 'PXAT', now + keep + shift)
       end
       subject, client = subject_of(record), client_of(record)
     end
@@ -27,7 +27,7 @@ local function append_signals(partition, signal_state, ends, now)
     added[#added + 1] = table.concat({ number, sid, flag .. string.format('%.0f', now), reason, #client, client .. subject }, ' ')
   end
   redis.call('ZADD', log, unpack(added))
-  redis.call('SET', partition .. 'g', table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
+  redis.call('SET', partition .. KEY.signal_state, table.concat({ keep, string.format('%.0f', count), ends[#ends][1] }, ' '))
   redis.call('ZREMRANGEBYSCORE', log, '-inf', count - MOST_SIGNALS)
   -- Examines the oldest signals, one more than were added, and removes those that are too old. So old signals never accumulate.
   for _, signal in ipairs(redis.call('ZRANGE', log, '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, #ends + 1)) do
@@ -39,5 +39,5 @@ end
 -- Returns a signal; if its session has an actor (its time begins with 0), with the actor in a line of its own.
 local function with_actor(partition, signal)
   local sid = string.match(signal, '^%S+ (%S+) 0%d')
-  return sid and signal .. '\n' .. (redis.call('GET', partition .. 'A' .. sid) or '') or signal
+  return sid and signal .. '\n' .. (redis.call('GET', partition .. KEY.actor .. sid) or '') or signal
 end

@@ -5,6 +5,6 @@
 -- @include lib/deadline.lua: now
 local latest = now
 for _, partition in ipairs(KEYS) do
-  latest = math.max(latest, tonumber(redis.call('GET', partition .. 'n') or 0))
+  latest = math.max(latest, tonumber(redis.call('GET', partition .. KEY.newest) or 0))
 end
 return string.format('%.0f', latest)
