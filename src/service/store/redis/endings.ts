@@ -50,7 +50,9 @@ export function createEndings(
      */
     async revokeAll(createdBefore, origin) {
       const slots = slicesOf(link);
-      const latest = await Promise.all(slots.map(async (tags) => Number(text(await link.run("latest_creation", tags, [])))));
+      const latest = await Promise.all(
+        slots.map(async (tags) => Number(text(await link.run("latest_creation", tags, [])))),
+      );
       const before = createdBefore ?? Number.POSITIVE_INFINITY;
       const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));
       const key = dueKeyOf({ type: "all_ended", revokedUntil }) ?? "";

@@ -7,7 +7,8 @@ local function ended_until(partition)
   return tonumber(redis.call('GET', partition .. KEY.all_ended) or 0)
 end
 
--- Returns whether a session has ended in a bulk logout of its subject that is under way. `bulk_logouts` describes these logouts (BULK_LOGOUT).
+-- Returns whether a session has ended in a bulk logout of its subject that is under way. `bulk_logouts` describes all of these
+-- (BULK_LOGOUT).
 local function ended_with_subject(bulk_logouts, subject, sid, created)
   local at = 1
   while at <= #bulk_logouts do

@@ -23,8 +23,8 @@ local PROOF = 4 -- the bit in the kind of a key that says that each request must
 -- that no script delays all other commands for long. A subject with more sessions than this counts as one with many.
 local MOST = 128
 
--- BULK_LOGOUT is the format of the description of a bulk logout, of a subject with many sessions: the times after which and until which the ended
--- sessions were created, how many of them have been marked and logged so far, the id of the logout, the session that does not end (or
+-- BULK_LOGOUT is the format of the description of a bulk logout, of a subject with many sessions: the times after which and until which the
+-- ended sessions were created, how many of them have been marked and logged so far, the id of the logout, the session that does not end (or
 -- blanks), the reason, the text of the due records, the subject. All of these sessions have ended as soon as the description is written
 -- (end_all.lua). Their markers and their entries in the log are written later (end_rest.lua).
 local BULK_LOGOUT = '>I6I6I4c11c23Bc0I2c0I2c0'
