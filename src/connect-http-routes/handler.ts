@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type ContextValues, createContextValues } from "@connectrpc/connect";
-import { Bounds, type CallInFlight } from "./bounds.ts";
+import { Bounds } from "./bounds.ts";
 import { Call, readTimeout } from "./call/call.ts";
 import { peerAddress } from "./call/context-keys.ts";
 import { createEndpoints, type Endpoint } from "./call/endpoints.ts";
@@ -9,16 +9,17 @@ import { callServerStreaming, callUnary } from "./call/invoke.ts";
 import { type RecordedRpc, recordRoutes } from "./call/recorder.ts";
 import { createCodecs } from "./codec/content-codec.ts";
 import type { HandlerOptions } from "./options.ts";
-import { readRequest } from "./read-request.ts";
-import { openRequestStream } from "./read-request-stream.ts";
+import { readRequest } from "./request/read-request.ts";
+import { openRequestStream } from "./request/read-request-stream.ts";
+import { serveRequestStream } from "./request/serve-request-stream.ts";
+import type { Serving } from "./request/serving.ts";
 import { type Failure, FailureError, failures } from "./response/failure.ts";
 import { type ResponseOptions, Responses } from "./response/responses.ts";
 import { sendStream } from "./response/stream-response.ts";
-import { type Binding, createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
+import { createMatcher, type Match, type Matcher } from "./routes/matcher.ts";
 import { createMethodOverride, type MethodOverride } from "./routes/method-override.ts";
 import type { Route, RouteTable } from "./routes/model.ts";
 import { createPathPrefix } from "./routes/path-prefix.ts";
-import { serveRequestStream } from "./serve-request-stream.ts";
 import { forwardTo } from "./upstream/forward.ts";
 import { unprefixMetadata } from "./upstream/metadata.ts";
 
@@ -50,38 +51,35 @@ export function createRequestHandler<Source>(options: HandlerOptions<Source>): R
   return { ...belowPrefix(options.requestPathPrefix, matcher, override), serve: createServe(options, endpoints) };
 }
 
-/** Returns the function that begins the calls of requests and serves them. */
+/**
+ * Returns the function that begins the calls of requests and serves them.
+ *
+ * Node calls it from within its HTTP parser, as soon as a head is parsed. What follows an `await undefined` runs after the parser has also
+ * read the rest of what has arrived: a small body, or what makes the request malformed.
+ */
 function createServe<Source>(options: HandlerOptions<Source>, endpoints: ReadonlyMap<Route, Endpoint>) {
   const { refuse, contextValues, transport } = options;
   const codecs = createCodecs(options.codecs ?? []);
   const responses = new Responses(withHeadWait(options), codecs);
   const bounds = new Bounds(options);
 
-  /** Serves a call until it ends. @param inFlight undefined if the body needs no limit beyond its size */
-  async function serveCall(
-    exchange: Exchange<Source>,
-    endpoint: Endpoint,
-    call: Call,
-    bindings: readonly Binding[],
-    query: string,
-    inFlight: CallInFlight | undefined,
-  ): Promise<void> {
+  /** Serves a call until it ends. */
+  async function serveCall(serving: Serving<Source>): Promise<void> {
+    const { exchange, endpoint, call } = serving;
     const { rpc, method } = endpoint;
     try {
-      // Node calls handlers as soon as it has parsed a head. After this wait it has also parsed a small body that arrived with the head.
-      await undefined;
+      await undefined; // for a small body
       const gated = refuse === undefined ? passRequestGate(rpc, call) : refuse(call);
       const refused = gated instanceof Promise ? await gated : gated;
       if (refused !== undefined) {
         call.end(refused);
         return responses.fail(exchange, endpoint, call, refused);
       }
-      call.begin();
+      call.exposeSignal();
       if (rpc.spec.kind === "client_streaming" || rpc.spec.kind === "bidi_streaming") {
-        const requestStream = openRequestStream(exchange, endpoint, call, bindings, query, codecs, inFlight);
-        return await serveRequestStream(responses, exchange, endpoint, call, requestStream);
+        return await serveRequestStream(responses, serving, openRequestStream(serving));
       }
-      const reading = readRequest(exchange, endpoint, bindings, query, codecs, inFlight);
+      const reading = readRequest(serving);
       const input = reading instanceof Promise ? await reading : reading;
       if (rpc.spec.kind === "server_streaming") {
         const messages = await callServerStreaming(rpc, call, input);
@@ -94,7 +92,7 @@ function createServe<Source>(options: HandlerOptions<Source>, endpoints: Readonl
       call.end(error);
       await failOnceParsed(responses, exchange, endpoint, call, error);
     } finally {
-      inFlight?.end();
+      serving.inFlight?.end();
     }
   }
 
@@ -112,7 +110,7 @@ function createServe<Source>(options: HandlerOptions<Source>, endpoints: Readonl
       const bytes = headers.get("content-length");
       const isSmall = bytes !== null && Number(bytes) <= SMALL_BODY_BYTES && headers.get("content-encoding") === null;
       const inFlight = isSmall && bounds.ignoreSmall ? undefined : bounds.begin();
-      return serveCall(exchange, endpoint, call, match.bindings, query, inFlight);
+      return serveCall({ exchange, endpoint, call, bindings: match.bindings, query, codecs, inFlight });
     } catch (error) {
       // The request has no call yet.
       return failOnceParsed(responses, exchange, endpoint, undefined, error);
@@ -148,8 +146,7 @@ async function failOnceParsed<Source>(
   call: Call | undefined,
   reason: unknown,
 ): Promise<void> {
-  // During this wait the parser reads on.
-  await undefined;
+  await undefined; // See createServe.
   responses.fail(exchange, endpoint, call, reason);
 }
 

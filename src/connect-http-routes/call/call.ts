@@ -95,7 +95,7 @@ export class Call implements HandlerContext {
   }
 
   /** Makes `signal` an own property, because the implementation may copy the call. Calls that `requestGate` refuses do not need it. */
-  begin(): void {
+  exposeSignal(): void {
     Object.defineProperty(this, "signal", lazySignal);
   }
 

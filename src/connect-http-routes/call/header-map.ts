@@ -93,21 +93,21 @@ export class HeaderMap implements Headers {
   }
 
   forEach(callback: (value: string, name: string, self: Headers) => void, thisArg?: unknown): void {
-    this.#list().forEach((value, name) => {
+    this.#toHeaders().forEach((value, name) => {
       callback.call(thisArg, value, name, this);
     });
   }
 
   entries(): ReturnType<Headers["entries"]> {
-    return this.#list().entries();
+    return this.#toHeaders().entries();
   }
 
   keys(): ReturnType<Headers["keys"]> {
-    return this.#list().keys();
+    return this.#toHeaders().keys();
   }
 
   values(): ReturnType<Headers["values"]> {
-    return this.#list().values();
+    return this.#toHeaders().values();
   }
 
   [Symbol.iterator](): ReturnType<Headers["entries"]> {
@@ -116,7 +116,7 @@ export class HeaderMap implements Headers {
 
   /** Shows the headers in console.log, because the inspector of Headers accepts only real instances. */
   [INSPECT](): Headers {
-    return this.#list();
+    return this.#toHeaders();
   }
 
   /**
@@ -129,7 +129,7 @@ export class HeaderMap implements Headers {
   }
 
   /** Creates a real Headers, which has fetch's order and grouping. */
-  #list(): Headers {
+  #toHeaders(): Headers {
     const list = new Headers();
     const lines = this.#lines ?? this.#copied();
     for (let i = 0; i < lines.length; i += 2) list.append(lines[i] as string, lines[i + 1] as string);

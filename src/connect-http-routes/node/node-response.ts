@@ -1,4 +1,4 @@
-import { ServerResponse } from "node:http";
+import { type OutgoingHttpHeader, ServerResponse } from "node:http";
 import { constants, type Http2ServerResponse } from "node:http2";
 import { clientDisconnected } from "../call/errors.ts";
 
@@ -47,7 +47,9 @@ export function endStream(response: NodeResponse, withinRequest: boolean): void 
 }
 
 export function writeHead(response: NodeResponse, status: number, own: string[]): void {
-  const lines = withOuter(response, own);
+  const cookies = response.getHeader("set-cookie");
+  const vary = response.getHeader("vary");
+  const lines = cookies === undefined && vary === undefined ? own : withOuter(own, cookies, vary);
   if (!("stream" in response) && response.writeHead === writeHeadOfNode) {
     response.writeHead(status, lines);
     return;
@@ -64,10 +66,11 @@ export function writeHead(response: NodeResponse, status: number, own: string[])
 const { writeHead: writeHeadOfNode } = ServerResponse.prototype;
 
 /** Adds the headers of middleware that the response does not replace. Its cookies come first, because the last one of a name counts. */
-function withOuter(response: NodeResponse, own: string[]): string[] {
-  const cookies = response.getHeader("set-cookie");
-  const vary = response.getHeader("vary");
-  if (cookies === undefined && vary === undefined) return own;
+function withOuter(
+  own: string[],
+  cookies: OutgoingHttpHeader | undefined,
+  vary: OutgoingHttpHeader | undefined,
+): string[] {
   const lines = [cookies ?? []].flat().flatMap((cookie) => ["set-cookie", String(cookie)]);
   lines.push(...own);
   if (vary !== undefined) lines.push("vary", String(vary));

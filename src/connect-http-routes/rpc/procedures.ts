@@ -64,5 +64,5 @@ export async function passGate({ options: { requestGate } }: RecordedRpc, call: 
   await undefined;
   const gated = requestGate?.(call);
   if (gated !== undefined) await gated;
-  call.begin();
+  call.exposeSignal();
 }

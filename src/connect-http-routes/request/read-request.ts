@@ -1,28 +1,21 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { CallInFlight } from "./bounds.ts";
-import type { Endpoint } from "./call/endpoints.ts";
-import type { Exchange } from "./call/exchange.ts";
-import { type Codecs, codecOf } from "./codec/content-codec.ts";
-import { decompress } from "./response/compression.ts";
-import { type Failure, FailureError, failures } from "./response/failure.ts";
-import { isJson } from "./response/negotiation.ts";
-import type { Binding } from "./routes/matcher.ts";
+import type { CallInFlight } from "../bounds.ts";
+import type { Exchange } from "../call/exchange.ts";
+import { codecOf } from "../codec/content-codec.ts";
+import { decompress } from "../response/compression.ts";
+import { type Failure, FailureError, failures } from "../response/failure.ts";
+import { isJson } from "../response/negotiation.ts";
+import type { Serving } from "./serving.ts";
 
 const NO_BYTES = new Uint8Array();
 
 /**
  * Reads and decodes the request of an RPC that takes one message. Returns a promise only if the body has not arrived yet.
- * @param inFlight undefined if the body needs no limit beyond its size
  * @throws FailureError for a content type that the route does not take, BadInput
  */
-export function readRequest<Source>(
-  exchange: Exchange<Source>,
-  { rpc, request }: Endpoint,
-  bindings: readonly Binding[],
-  query: string,
-  codecs: Codecs | undefined,
-  inFlight: CallInFlight | undefined,
-): Message | Promise<Message> {
+export function readRequest<Source>(serving: Serving<Source>): Message | Promise<Message> {
+  const { exchange, bindings, query, codecs, inFlight } = serving;
+  const { rpc, request } = serving.endpoint;
   // An empty header counts as absent.
   const contentType = exchange.headers.get("content-type") || null;
   const isPlain = contentType === null || contentType === "application/json";

@@ -1,16 +1,14 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { CallInFlight } from "./bounds.ts";
-import { type BodyChunks, chunksOf } from "./call/body-chunks.ts";
-import type { Call } from "./call/call.ts";
-import type { Endpoint } from "./call/endpoints.ts";
-import type { Exchange } from "./call/exchange.ts";
-import { type Codecs, type ContentCodec, codecOf } from "./codec/content-codec.ts";
-import { LineSplitter, type StreamSplitter, ValueSplitter } from "./codec/json-splitter.ts";
-import { SizeDelimitedSplitter } from "./codec/size-delimited.ts";
-import { decompressChunks } from "./response/compression.ts";
-import { FailureError, failures } from "./response/failure.ts";
-import { isJson, isJsonLines } from "./response/negotiation.ts";
-import type { Binding } from "./routes/matcher.ts";
+import type { CallInFlight } from "../bounds.ts";
+import { type BodyChunks, chunksOf } from "../call/body-chunks.ts";
+import type { Exchange } from "../call/exchange.ts";
+import { type ContentCodec, codecOf } from "../codec/content-codec.ts";
+import { LineSplitter, type StreamSplitter, ValueSplitter } from "../codec/json-splitter.ts";
+import { SizeDelimitedSplitter } from "../codec/size-delimited.ts";
+import { decompressChunks } from "../response/compression.ts";
+import { FailureError, failures } from "../response/failure.ts";
+import { isJson, isJsonLines } from "../response/negotiation.ts";
+import type { Serving } from "./serving.ts";
 
 export interface RequestStream {
   /** The messages. Each is read from the body when it is asked for. */
@@ -24,18 +22,11 @@ export interface RequestStream {
 /**
  * Reads a request stream: newline-delimited JSON, the elements of a JSON array, size-delimited messages of a codec, or the pieces of a
  * google.api.HttpBody. Path and query belong to each message.
- * @param inFlight undefined if the body needs no limit beyond its size
  * @throws FailureError for a content type that is none of these
  */
-export function openRequestStream<Source>(
-  exchange: Exchange<Source>,
-  { request, rpc }: Endpoint,
-  call: Call,
-  bindings: readonly Binding[],
-  query: string,
-  codecs: Codecs | undefined,
-  inFlight: CallInFlight | undefined,
-): RequestStream {
+export function openRequestStream<Source>(serving: Serving<Source>): RequestStream {
+  const { exchange, call, bindings, query, codecs, inFlight } = serving;
+  const { rpc, request } = serving.endpoint;
   const contentType = exchange.headers.get("content-type") || null;
   const raw = request.body === "raw";
   const limit = rpc.options.readMaxBytes;

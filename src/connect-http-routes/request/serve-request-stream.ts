@@ -1,19 +1,15 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Call } from "./call/call.ts";
-import type { Endpoint } from "./call/endpoints.ts";
-import type { Exchange } from "./call/exchange.ts";
-import { callClientStreaming, callStreaming } from "./call/invoke.ts";
+import { callClientStreaming, callStreaming } from "../call/invoke.ts";
+import type { Responses } from "../response/responses.ts";
+import { sendStream } from "../response/stream-response.ts";
 import type { RequestStream } from "./read-request-stream.ts";
-import type { Responses } from "./response/responses.ts";
-import { sendStream } from "./response/stream-response.ts";
+import type { Serving } from "./serving.ts";
 
 /** Serves an RPC whose request is a stream. @throws the error of the request, if reading it has failed; otherwise that of the call */
 export async function serveRequestStream<Source>(
   responses: Responses<Source>,
-  exchange: Exchange<Source>,
-  endpoint: Endpoint,
-  call: Call,
+  { exchange, endpoint, call }: Serving<Source>,
   requestStream: RequestStream,
 ): Promise<void> {
   const { rpc } = endpoint;
