@@ -96,7 +96,8 @@ function reportEnd({ endsAt, clientCaEndsAt = Number.POSITIVE_INFINITY }: Certif
   ] as const) {
     if (expiresAt - now >= RENEWAL_MS) continue;
     const hasEnded = expiresAt <= now;
-    const text = `a certificate in ${variable} ${hasEnded ? "has expired" : "expires"}: renew it, the file is followed`;
+    const when = `${hasEnded ? "expired" : "expires"} on ${new Date(expiresAt).toISOString().slice(0, 10)}`;
+    const text = `a certificate in ${variable} ${when}: renew it; the service follows the file`;
     log[hasEnded ? "error" : "warn"]({ event: "certificate_expires", variable, expiresAt }, text);
   }
 }
