@@ -171,7 +171,10 @@ test("keeps a session that was delivered twice until the later expiry", async ()
   expect(revocations.has("b", 0)).toBe(true);
 });
 
-test("the wait before a new stream doubles, and a complete batch makes it short again", async () => {
+test.each([
+  ["that was complete for two seconds makes it short again", 2_000, [0, 50, 100, 200, 50, 100, 200]],
+  ["that fails when it is complete does not", 1_999, [0, 50, 100, 200, 400]],
+] as const)("the wait before a new stream doubles, and one %s", async (_, lifeMs, expected) => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
   const random = vi.spyOn(Math, "random").mockReturnValue(1);
   const closing = new AbortController();
@@ -181,17 +184,21 @@ test("the wait before a new stream doubles, and a complete batch makes it short 
     vi.useRealTimers();
   });
   const calls: number[] = [];
+  let nowMs = 0;
   new Revocations({
     client: {
       async *watchRevocations() {
         calls.push(Date.now());
-        if (calls.length === 4) yield create(WatchRevocationsResponseSchema, { caughtUp: true });
+        if (calls.length === 4) {
+          yield create(WatchRevocationsResponseSchema, { caughtUp: true });
+          nowMs += lifeMs;
+        }
         throw new ConnectError("cut", Code.Unavailable);
       },
     },
-    ...{ clock: () => 0, monotonic: () => 0, revokeKeys() {}, report() {}, signal: closing.signal },
+    ...{ clock: () => 0, monotonic: () => nowMs, revokeKeys() {}, report() {}, signal: closing.signal },
   });
-  await vi.advanceTimersByTimeAsync(500);
+  await vi.advanceTimersByTimeAsync(1_000);
   const waits = calls.map((at, index) => at - (calls[index - 1] ?? at));
-  expect(waits).toEqual([0, 50, 100, 200, 50, 100]);
+  expect(waits).toEqual(expected);
 });
