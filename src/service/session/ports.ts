@@ -72,11 +72,11 @@ export type CreateOptions = {
   readonly replaces?: SessionId | undefined;
   readonly origin?: Origin | undefined;
   /**
-   * For how long the id of the session is claimed, in ms. In that time, a further call with the same id returns the session of the first
+   * For how long the id of the session is reserved, in ms. In that time, a further call with the same id returns the session of the first
    * call (`isNew` is false), or `ended` if that session has ended. So an id that is derived from something else, such as a session of
    * another system, leads to one session only.
    */
-  readonly claimMs?: number | undefined;
+  readonly reservedMs?: number | undefined;
 };
 
 /**

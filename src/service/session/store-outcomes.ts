@@ -11,7 +11,7 @@ export type EndedSession = { readonly sid: SessionId; readonly actor?: string | 
 export type CreateOutcome =
   | {
       readonly ok: true;
-      /** False if an earlier call has created the session. Only a call with `claimMs` returns such a session. */
+      /** False if an earlier call has created the session. Only a call with `reservedMs` returns such a session. */
       readonly isNew: boolean;
       readonly session: Session;
       readonly rotation: RotationState;
@@ -21,7 +21,7 @@ export type CreateOutcome =
       readonly replaced: EndedSession | undefined;
       /**
        * Whether none of the subject's newest 128 live sessions was created with the same user agent. Always false if the user agent is
-       * empty, and with `claimMs`, because such a session continues one of another system.
+       * empty, and with `reservedMs`, because such a session continues one of another system.
        */
       readonly newDevice: boolean;
     }
@@ -32,7 +32,7 @@ export type CreateOutcome =
       readonly limit: SessionLimit;
       readonly live: readonly Session[];
     }
-  /** With `claimMs`: an earlier call has created the session, and it has ended since. */
+  /** With `reservedMs`: an earlier call has created the session, and it has ended since. */
   | { readonly ok: false; readonly reason: "ended" };
 
 /** `outdated`: the session already has a later authentication. `has_actor`: its subject does not use it, and cannot authenticate in it. */

@@ -50,7 +50,7 @@ const IDLE = 240 * SECOND;
 /** Shorter than the reuse interval, as long, longer, and too long to matter. Weighted so that most sessions live long. */
 const IDLE_TIMEOUTS = [R / 4, R / 2, R - 1, R, R + 1, 1.5 * R, 2 * R, IDLE, IDLE, IDLE, IDLE, IDLE];
 /** How long an id leads to one session, in ms: longer than a session and its marker. */
-const CLAIM = 4 * IDLE + MARKER_LIFE;
+const RESERVED = 4 * IDLE + MARKER_LIFE;
 /** The life of a device cookie, in ms. */
 const LIFE = 3 * R;
 
@@ -311,13 +311,13 @@ async function play(history: readonly Step[]): Promise<void> {
         const replaces = step.replaces === null ? undefined : sid(step.replaces);
         const limit = step.limit ?? undefined;
         if (step.once !== null) {
-          const claimed = `${user(step.user)} ${step.once}`;
-          const id = onceIds.get(claimed) ?? session.sid;
-          onceIds.set(claimed, id);
+          const reserved = `${user(step.user)} ${step.once}`;
+          const id = onceIds.get(reserved) ?? session.sid;
+          onceIds.set(reserved, id);
           const once = [
             { ...session, sid: id },
             first,
-            { cap: step.cap, limit, origin: ORIGIN, claimMs: CLAIM },
+            { cap: step.cap, limit, origin: ORIGIN, reservedMs: RESERVED },
           ] as const;
           const expected = model.create(...once);
           await all(expected, (store) => store.create(...once));

@@ -79,25 +79,26 @@ export class ModelStore {
   /** The sessions without the data of their user: they had expired when their subject was forgotten. */
   readonly #blank = new Set<SessionId>();
   /** Until when an id of a session leads to no second one, and a token counts as used. */
-  readonly #claims = new Map<string, StoreMs>();
+  readonly #reservations = new Map<string, StoreMs>();
   now = storeMs(0);
   #endedUntil = storeMs(0);
   /** When the newest session was created, even if it has ended. */
   #newest = storeMs(0);
 
   create(session: NewSession, childNonce: string, options: CreateOptions): CreateOutcome {
-    const { limit, claimMs } = options;
+    const { limit, reservedMs } = options;
     const { sid } = session;
-    const found = claimMs === undefined ? undefined : this.#live(sid);
+    const found = reservedMs === undefined ? undefined : this.#live(sid);
     if (found !== undefined) {
       const nothing = { evicted: [], replaced: undefined, newDevice: false };
       return { ok: true, isNew: false, session: found.session, rotation: found.state, ...nothing };
     }
-    if (claimMs !== undefined && this.now < (this.#claims.get(sid) ?? 0)) return { ok: false, reason: "ended" };
-    const newDevice = claimMs === undefined && this.#isNewDevice(session);
+    if (reservedMs !== undefined && this.now < (this.#reservations.get(sid) ?? 0))
+      return { ok: false, reason: "ended" };
+    const newDevice = reservedMs === undefined && this.#isNewDevice(session);
     const ended = limit === undefined ? [] : this.#applyLimit(limit, session, options.replaces);
     if (!Array.isArray(ended)) return ended;
-    if (claimMs !== undefined) this.#claims.set(sid, later(this.now, claimMs));
+    if (reservedMs !== undefined) this.#reservations.set(sid, later(this.now, reservedMs));
     const { evicted, ...created } = this.#create(session, childNonce, options, newDevice);
     const rotation = firstState(childNonce);
     return { ok: true, isNew: true, rotation, ...created, evicted: [...ended, ...evicted] };
@@ -433,11 +434,11 @@ export class ModelStore {
   }
 
   note(note: ProviderNote, lifeMs: number): void {
-    this.#claims.set(JSON.stringify(note), later(this.now, lifeMs));
+    this.#reservations.set(JSON.stringify(note), later(this.now, lifeMs));
   }
 
   isNoted(note: ProviderNote): boolean {
-    return this.now < (this.#claims.get(JSON.stringify(note)) ?? 0);
+    return this.now < (this.#reservations.get(JSON.stringify(note)) ?? 0);
   }
 
   /** Returns the sessions of a login that have not ended, whether they have expired or not. */

@@ -1,7 +1,7 @@
 /**
  * Migration: a session of another system, whose cookie a browser still presents, becomes a session of this service.
  *
- * One old session leads to one session: the id of the new one follows from the old one, and the store claims that id. So two tabs, two
+ * One old session leads to one session: the id of the new one follows from the old one, and the store reserves that id. So two tabs, two
  * instances and a repeated request get the same refresh token, as long as nobody has used it. Once the token has been used, the browser has
  * a cookie of this service, and a request that it sent before has to be repeated. From then on, and after the session has ended, the old
  * session is not accepted any more. So a logout stays a logout, although the browser may still present the old cookie.
@@ -26,7 +26,7 @@ import type { Random, SessionStore } from "../ports.ts";
  * For how long an old session leads to no second session, in ms: the longest life of a cookie in a browser (RFC 6265bis section 5.5). The
  * system of the old session may renew its cookie, but no longer after the migration.
  */
-const CLAIM_MS = 400 * 86_400_000;
+const RESERVED_MS = 400 * 86_400_000;
 
 /** The audit names this as the credential by which a migrated session was created. */
 const MIGRATION = "migration";
@@ -75,7 +75,7 @@ export async function migrate(
       cap: maxSessionsPerSubject,
       limit,
       origin: originOf(requester),
-      claimMs: CLAIM_MS,
+      reservedMs: RESERVED_MS,
     }),
   );
   if (!result.ok) {

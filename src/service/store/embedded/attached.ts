@@ -3,8 +3,8 @@ import { MAX_ATTACHED, type SessionId } from "../../session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../session/ports.ts";
 import { EXPIRED_NOTE } from "../event-text.ts";
 import type { EndStep } from "./end-many.ts";
-import { UNATTACHED } from "./migrations.ts";
 import type { SessionRows } from "./rows.ts";
+import { UNATTACHED } from "./schema-versions.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 

@@ -1,10 +1,10 @@
 /** Examines a database file without changing it. */
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { CLAIMS_TABLE } from "./claims.ts";
 import { CLOCK_TABLE } from "./clock.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { RESERVATIONS_TABLE } from "./reservations.ts";
 import { isHalfRestored } from "./schema.ts";
+import { SCHEMA_VERSIONS } from "./schema-versions.ts";
 
 /**
  * Reads the whole file. Returns why it is incomplete; `absent` if there is no file; undefined if there is no fault.
@@ -33,11 +33,11 @@ export function schemaFault(path: string): string | undefined {
   try {
     const version = Number(db.prepare("PRAGMA user_version").get()?.user_version);
     if (version < 1) return "holds no store of this service";
-    if (version > MIGRATIONS.length) return `was made by a newer version of this service (schema ${version})`;
-    for (const step of MIGRATIONS.slice(0, version)) own.exec(step);
+    if (version > SCHEMA_VERSIONS.length) return `was made by a newer version of this service (schema ${version})`;
+    for (const step of SCHEMA_VERSIONS.slice(0, version)) own.exec(step);
     const required = definitions(own);
     own.exec(CLOCK_TABLE);
-    own.exec(CLAIMS_TABLE);
+    own.exec(RESERVATIONS_TABLE);
     const [found, known] = [definitions(db), definitions(own)];
     const foreign = [...found].find(([name, text]) => known.get(name) !== text);
     if (foreign !== undefined) return `has a ${foreign[0]} that this service did not make`;

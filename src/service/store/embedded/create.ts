@@ -5,16 +5,16 @@ import type { CreateOptions, CreateOutcome, EndedSession, SessionStore } from ".
 import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
 import { later, latest, type StoreMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
-import type { OneTimeClaims } from "./claims.ts";
 import { type EndingDeps, lastLogout } from "./end-many.ts";
 import type { DueSteps } from "./events.ts";
 import { applyCap, applyLimit, ENOUGH, FEW, type LimitProgress } from "./limits.ts";
+import type { Reservations } from "./reservations.ts";
 import { rotationOf, sessionOf } from "./rows.ts";
 import type { Transactions } from "./transactions.ts";
 
 export type CreationDeps = EndingDeps &
   Transactions & {
-    readonly claims: OneTimeClaims;
+    readonly reservations: Reservations;
     readonly due: Pick<DueSteps, "leaveCreated">;
   };
 
@@ -49,17 +49,18 @@ export function createCreation(deps: CreationDeps): Pick<SessionStore, "create">
 
 /** Creates the session, if this transaction is enough for it. Otherwise only makes some of the room for it, and returns the progress. */
 function createStep(deps: CreationDeps, wanted: Wanted, before: Progress, now: StoreMs): CreateOutcome | Progress {
-  const { sql, sessions, claims, due, signals, end } = deps;
-  const { session, childNonce, cap, limit, replaces, origin, claimMs } = wanted;
+  const { sql, sessions, reservations, due, signals, end } = deps;
+  const { session, childNonce, cap, limit, replaces, origin, reservedMs } = wanted;
   const { sid, subject } = session;
   const row = sessions.get(sid);
   const isStored = row !== undefined && now < row.idle_expires_at;
-  if (claimMs !== undefined && (isStored ? row.ended > 0 : claims.has(sid, now))) return { ok: false, reason: "ended" };
+  if (reservedMs !== undefined && (isStored ? row.ended > 0 : reservations.has(sid, now)))
+    return { ok: false, reason: "ended" };
   // An earlier call, or an earlier attempt of this one, has created it.
-  if (isStored) return createdOutcome(sessionOf(row), rotationOf(row), claimMs === undefined, before);
-  if (row !== undefined) sql.remove.run(sid); // It has expired, and its claim is over.
+  if (isStored) return createdOutcome(sessionOf(row), rotationOf(row), reservedMs === undefined, before);
+  if (row !== undefined) sql.remove.run(sid); // It has expired, and its reservation is over.
 
-  const newDevice = before.newDevice ?? (claimMs === undefined && isNewDevice(deps, session, now));
+  const newDevice = before.newDevice ?? (reservedMs === undefined && isNewDevice(deps, session, now));
   const note = noteOf(origin);
   const old = replaces && sessions.live(replaces, now);
   // Once the session to replace has ended, the limit does not count: the new session takes its place.
@@ -80,7 +81,7 @@ function createStep(deps: CreationDeps, wanted: Wanted, before: Progress, now: S
   const created = sessions.insert(session, childNonce, latest(now, later(logout.endedUntil, 1)));
   due.leaveCreated(session, origin, now, newDevice);
   signals.appendCreated(created, newDevice, now);
-  if (claimMs !== undefined) claims.add(sid, later(now, claimMs), now);
+  if (reservedMs !== undefined) reservations.add(sid, later(now, reservedMs), now);
   return createdOutcome(created, firstState(childNonce), true, after);
 }
 

@@ -11,7 +11,7 @@ import {
 import { firstState, type RotationState } from "../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../session/time.ts";
 import type { Candidate, PagePosition } from "../search.ts";
-import { NO_ACTOR, UNATTACHED } from "./migrations.ts";
+import { NO_ACTOR, UNATTACHED } from "./schema-versions.ts";
 import type { Statements } from "./statements.ts";
 
 type Columns = "sid" | "subject" | "createdAt" | "lastRefreshedAt" | "idleExpiresAt" | "absoluteExpiresAt";

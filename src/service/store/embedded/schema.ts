@@ -1,5 +1,5 @@
 /**
- * The embedded store's file: how it is created, opened and upgraded. Its tables are in migrations.ts. transactions.ts notices if it is
+ * The embedded store's file: how it is created, opened and upgraded. Its tables are in schema-versions.ts. transactions.ts notices if it is
  * replaced while it is in use.
  *
  * The journal mode is WAL: readers never wait for the writer, and if a process is killed, the next process recovers the file. SQLite
@@ -8,7 +8,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { MIGRATIONS } from "./migrations.ts";
+import { SCHEMA_VERSIONS } from "./schema-versions.ts";
 import { rollBack } from "./transactions.ts";
 
 /** How long a statement waits for the transaction of another process, in ms. A transaction takes about one fsync. */
@@ -17,7 +17,7 @@ const BUSY_TIMEOUT_MS = 500;
 /** How many expired rows each insertion removes. An insertion removes more rows than it adds, so that expired rows never accumulate. */
 export const SWEEP = 4;
 
-const VERSION = MIGRATIONS.length;
+const VERSION = SCHEMA_VERSIONS.length;
 
 /** For how long, in ms, and at which intervals opening the file is tried again while other processes open, recover or write it. */
 const OPEN_TIMEOUT_MS = 5_000;
@@ -50,7 +50,7 @@ export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.exec("PRAGMA journal_mode = WAL");
-    migrate(db);
+    updateSchema(db);
     return use(db);
   } catch (error) {
     db.close();
@@ -87,7 +87,7 @@ function upgrade(path: string): void {
   const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
     db.exec("PRAGMA locking_mode = EXCLUSIVE");
-    migrate(db);
+    updateSchema(db);
   } catch (error) {
     // Another process may have changed the tables in the meantime.
     if (!isLocked(error) || !isOld(path)) throw error;
@@ -110,7 +110,7 @@ function isOld(path: string): boolean {
 
 const versionOf = (db: DatabaseSync) => Number(db.prepare("PRAGMA user_version").get()?.user_version);
 
-function migrate(db: DatabaseSync): void {
+function updateSchema(db: DatabaseSync): void {
   db.exec("BEGIN IMMEDIATE"); // Two processes may start at the same time on one new file.
   try {
     const version = versionOf(db);
@@ -118,7 +118,7 @@ function migrate(db: DatabaseSync): void {
     const foreign = db.prepare("SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')").get();
     if (foreign !== undefined)
       throw new Error(`it has a ${foreign.type} that this service did not make: ${foreign.name}`);
-    for (const step of MIGRATIONS.slice(version)) db.exec(step);
+    for (const step of SCHEMA_VERSIONS.slice(version)) db.exec(step);
     if (version < VERSION) db.exec(`PRAGMA user_version = ${VERSION}`);
     db.exec("COMMIT");
   } catch (error) {

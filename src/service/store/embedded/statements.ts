@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { HANDED_OVER } from "./migrations.ts";
 import { SWEEP } from "./schema.ts";
+import { HANDED_OVER } from "./schema-versions.ts";
 import { signalStatements } from "./signal-statements.ts";
 
 /** Selects the time of the last logout of everyone: all sessions that were created up to then have ended. */

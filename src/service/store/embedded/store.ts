@@ -16,7 +16,6 @@ import { noteWithActor } from "../event-text.ts";
 import { createResumption } from "../resumption.ts";
 import { createWakers, type Wakers } from "../wakers.ts";
 import { createAttached } from "./attached.ts";
-import { createOneTimeClaims } from "./claims.ts";
 import { createStoreClock } from "./clock.ts";
 import { createCreation } from "./create.ts";
 import { createEndMany, type EndStep, finishEnd } from "./end-many.ts";
@@ -25,6 +24,7 @@ import { createDueSteps, createEvents } from "./events.ts";
 import { createForgetting } from "./forget.ts";
 import { createLists } from "./lists.ts";
 import { createLog } from "./log.ts";
+import { createReservations } from "./reservations.ts";
 import { createSessionRows } from "./rows.ts";
 import { openDatabase, whenUnlocked } from "./schema.ts";
 import { createSessionSteps } from "./session-steps.ts";
@@ -82,7 +82,17 @@ function composeStore(db: DatabaseSync, options: EmbeddedStoreOptions): StoreWit
     return { sid, actor };
   };
 
-  const parts = { ...transactions, ...writes, sql, sessions, log, due, signals, end, claims: createOneTimeClaims(db) };
+  const parts = {
+    ...transactions,
+    ...writes,
+    sql,
+    sessions,
+    log,
+    due,
+    signals,
+    end,
+    reservations: createReservations(db),
+  };
   const { read, write, alone } = parts;
   const resume = createResumption((id) => finishEnd(parts, id));
   return {

@@ -6,15 +6,15 @@ import type { ProviderNote, SessionId } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { later } from "../../session/time.ts";
 import { hashOf } from "../provider-notes.ts";
-import type { OneTimeClaims } from "./claims.ts";
+import type { Reservations } from "./reservations.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 
-type Deps = Transactions & { readonly sql: Statements; readonly claims: OneTimeClaims };
+type Deps = Transactions & { readonly sql: Statements; readonly reservations: Reservations };
 
 export function createUpstream({
   sql,
-  claims,
+  reservations,
   read,
   write,
 }: Deps): Pick<SessionStore, "sessionsOf" | "isNoted" | "note"> {
@@ -29,11 +29,11 @@ export function createUpstream({
     },
 
     async isNoted(note) {
-      return read((now) => claims.has(nameOf(note), now));
+      return read((now) => reservations.has(nameOf(note), now));
     },
 
     async note(note, lifeMs) {
-      write("FULL", (now) => claims.add(nameOf(note), later(now, lifeMs), now));
+      write("FULL", (now) => reservations.add(nameOf(note), later(now, lifeMs), now));
     },
   };
 }

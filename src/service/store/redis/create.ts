@@ -23,7 +23,7 @@ export function createCreation(
   endOwned: SessionStore["endOwned"],
 ): Pick<SessionStore, "create"> {
   return {
-    async create(session, childNonce, { cap, limit, replaces, origin, claimMs }) {
+    async create(session, childNonce, { cap, limit, replaces, origin, reservedMs }) {
       const { sid, subject } = session;
       const tag = tagOfSession(sid);
       if (tag !== tagOfSubject(subject)) throw new TypeError("a session id outside its subject's partition");
@@ -53,7 +53,7 @@ export function createCreation(
         noteOf(origin),
         noteOf(origin, session),
         limit === undefined ? "" : `${limit.scope} ${limit.maxSessions} ${limit.whenExceeded}`,
-        claimMs ?? "",
+        reservedMs ?? "",
         logins,
         progress,
       ]);

@@ -7,14 +7,14 @@ import { firstState } from "../../../../src/service/session/rotation/rotation.ts
 import { CAP, type Context } from "../../../support/store/context.ts";
 import { ABSOLUTE, endedSessions, IDLE, newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
 
-const CLAIM = 10 * ABSOLUTE;
+const RESERVED = 10 * ABSOLUTE;
 const ENDED = { ok: false, reason: "ended" };
 
 const createOnce = (store: SessionStore, session: NewSession, childNonce: string, cap = CAP, limit?: SessionLimit) =>
-  store.create(session, childNonce, { cap, limit, claimMs: CLAIM });
+  store.create(session, childNonce, { cap, limit, reservedMs: RESERVED });
 
 export function createOnceContract(context: () => Context): void {
-  describe("create with a claim", () => {
+  describe("create with a reservation", () => {
     test("creates a session as create does", async () => {
       const { store } = context();
       const session = newSession(subject(), { claims: '{"role":"editor"}' });
@@ -88,19 +88,22 @@ export function createOnceContract(context: () => Context): void {
       },
     );
 
-    test.each(["logout", "idle"])("the claim of an id ends, and is measured from the creation (%s)", async (how) => {
-      const { backend, store } = context();
-      const session = newSession(subject());
-      await createOnce(store, session, nonce());
-      if (how === "logout") await store.end(session.sid, "logout");
-      await backend.advance(CLAIM - SECOND);
-      expect(await createOnce(store, session, nonce())).toEqual(ENDED);
-      await backend.advance(SECOND);
-      expect(await createOnce(store, session, nonce())).toMatchObject({ ok: true, isNew: true, session });
-      expect(await store.find(session.sid)).toMatchObject({ ok: true });
-    });
+    test.each(["logout", "idle"])(
+      "the reservation of an id ends, and is measured from the creation (%s)",
+      async (how) => {
+        const { backend, store } = context();
+        const session = newSession(subject());
+        await createOnce(store, session, nonce());
+        if (how === "logout") await store.end(session.sid, "logout");
+        await backend.advance(RESERVED - SECOND);
+        expect(await createOnce(store, session, nonce())).toEqual(ENDED);
+        await backend.advance(SECOND);
+        expect(await createOnce(store, session, nonce())).toMatchObject({ ok: true, isNew: true, session });
+        expect(await store.find(session.sid)).toMatchObject({ ok: true });
+      },
+    );
 
-    test("a limit that refuses the session leaves no claim", async () => {
+    test("a limit that refuses the session leaves no reservation", async () => {
       const { store, login } = context();
       const user = subject();
       const { sid } = await login(user);
@@ -113,7 +116,7 @@ export function createOnceContract(context: () => Context): void {
       expect(await createOnce(store, session, nonce(), CAP, limit)).toMatchObject({ ok: true, isNew: false });
     });
 
-    test("a session that was created otherwise claims nothing", async () => {
+    test("a session that was created otherwise reserves nothing", async () => {
       const { store } = context();
       const session = newSession(subject());
       await store.create(session, nonce(), { cap: CAP });

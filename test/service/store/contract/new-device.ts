@@ -58,7 +58,7 @@ export function newDeviceContract(context: () => Context): void {
       const { store } = context();
       const user = subject();
       const session = newSession(user, agent("Firefox"));
-      await store.create(session, nonce(), { cap: CAP, origin: { address: "192.0.2.7" }, claimMs: 60 * SECOND });
+      await store.create(session, nonce(), { cap: CAP, origin: { address: "192.0.2.7" }, reservedMs: 60 * SECOND });
       expect((await dueOf(store, session.sid)).map(({ event }) => event.newDevice)).toEqual([undefined]);
       expect(await isNew(user, "Firefox")).toBe(false);
     });

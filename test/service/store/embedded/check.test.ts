@@ -21,8 +21,8 @@ import { wallMs } from "../../../../src/service/session/time.ts";
 import { checkDatabase, schemaFault } from "../../../../src/service/store/embedded/check.ts";
 import { copyDatabase, isInUse } from "../../../../src/service/store/embedded/copy.ts";
 import { holdsSessions } from "../../../../src/service/store/embedded/holds-sessions.ts";
-import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
 import { openDatabase } from "../../../../src/service/store/embedded/schema.ts";
+import { SCHEMA_VERSIONS } from "../../../../src/service/store/embedded/schema-versions.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../../../support/store/sessions.ts";
 
@@ -95,15 +95,15 @@ describe("the pages", () => {
 describe("the tables", () => {
   test("of this service, of every version, have no fault", () => {
     expect(schemaFault(path)).toBeUndefined();
-    for (let version = 1; version <= MIGRATIONS.length; version++) {
+    for (let version = 1; version <= SCHEMA_VERSIONS.length; version++) {
       const file = `${path}.${version}`;
-      change([...MIGRATIONS.slice(0, version), `PRAGMA user_version = ${version}`].join(";"), file);
+      change([...SCHEMA_VERSIONS.slice(0, version), `PRAGMA user_version = ${version}`].join(";"), file);
       expect([version, schemaFault(file)]).toEqual([version, undefined]);
     }
   });
 
   test("may have other comments and spaces", () => {
-    const [first = ""] = MIGRATIONS;
+    const [first = ""] = SCHEMA_VERSIONS;
     const file = `${path}.other`;
     change(`${first.replaceAll("TEXT", "  \n TEXT -- a remark\n")}; PRAGMA user_version = 1`, file);
     expect(schemaFault(file)).toBeUndefined();
@@ -122,8 +122,8 @@ describe("the tables", () => {
     ],
     ["PRAGMA user_version = 0", "holds no store of this service"],
     [
-      `PRAGMA user_version = ${MIGRATIONS.length + 1}`,
-      `was made by a newer version of this service (schema ${MIGRATIONS.length + 1})`,
+      `PRAGMA user_version = ${SCHEMA_VERSIONS.length + 1}`,
+      `was made by a newer version of this service (schema ${SCHEMA_VERSIONS.length + 1})`,
     ],
   ])("are a fault after %s", (sql, fault) => {
     change(sql);
@@ -170,7 +170,7 @@ test("no examination leaves the file open", async () => {
       throw new Error("a fault");
     }),
   ).toThrow("a fault");
-  change(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
+  change(`PRAGMA user_version = ${SCHEMA_VERSIONS.length + 1}`);
   expect(() => open()).toThrow(/newer version/);
   expect(openFiles()).toBe(0);
 });

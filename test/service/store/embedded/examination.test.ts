@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { SessionId } from "../../../../src/service/session/model.ts";
 import type { SessionStore } from "../../../../src/service/session/ports.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
-import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
+import { SCHEMA_VERSIONS } from "../../../../src/service/store/embedded/schema-versions.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
 import { openNewFile, START } from "../../../support/store/embedded-file.ts";
 import { newSession, nonce, SECOND, subject } from "../../../support/store/sessions.ts";
@@ -79,7 +79,7 @@ test("a session is never examined later than it expires, also if the store's tim
 
 test("a statement with a limit reads no more of a subject's sessions than that, whatever it sorts", () => {
   const db = new DatabaseSync(":memory:");
-  for (const step of MIGRATIONS) db.exec(step);
+  for (const step of SCHEMA_VERSIONS) db.exec(step);
   const { ofSubject, oldest, ending, page, byCreation, toExamine } = prepareStatements(db);
   for (const { sourceSQL } of [ofSubject, oldest, ending, page, byCreation, toExamine]) {
     const values = Array.from(sourceSQL.matchAll(/\?/g), () => 1);

@@ -4,8 +4,8 @@ import { beforeEach, expect, test } from "vitest";
 import { storeMs, wallMs } from "../../../../src/service/session/time.ts";
 import type { SubscriptionDefinition } from "../../../../src/service/signals/model.ts";
 import type { Cursor, Lease, StoreWithSignals } from "../../../../src/service/signals/ports.ts";
-import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
 import { createSessionRows } from "../../../../src/service/store/embedded/rows.ts";
+import { SCHEMA_VERSIONS } from "../../../../src/service/store/embedded/schema-versions.ts";
 import { createSignalSteps } from "../../../../src/service/store/embedded/signal-steps.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
 import { openNewFile, START } from "../../../support/store/embedded-file.ts";
@@ -123,7 +123,7 @@ test("a logout of everyone with few sessions is signalled whole by the first rea
 
 test("a step that another process has taken in the meantime does nothing", () => {
   const db = new DatabaseSync(":memory:");
-  for (const step of MIGRATIONS) db.exec(step);
+  for (const step of SCHEMA_VERSIONS) db.exec(step);
   const sql = prepareStatements(db);
   const steps = createSignalSteps(sql, createSessionRows(sql), DAY);
   expect(steps.pending()).toBeUndefined();

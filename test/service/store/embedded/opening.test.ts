@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
 import { isHalfRestored, openDatabase, whenUnlocked } from "../../../../src/service/store/embedded/schema.ts";
+import { SCHEMA_VERSIONS } from "../../../../src/service/store/embedded/schema-versions.ts";
 
 let directory: string;
 let path: string;
@@ -79,7 +79,7 @@ describe("a file that is locked", () => {
 describe("a new file", () => {
   test("has the tables of this version, and a journal that readers do not wait for", () => {
     const db = open();
-    expect(versionOf(db)).toBe(MIGRATIONS.length);
+    expect(versionOf(db)).toBe(SCHEMA_VERSIONS.length);
     expect(db.prepare("PRAGMA journal_mode").get()?.journal_mode).toBe("wal");
     expect(db.prepare("PRAGMA busy_timeout").get()?.timeout).toBe(500);
   });
@@ -120,7 +120,7 @@ test.each([
 });
 
 test("a file of a newer version is refused, and stays as it is", () => {
-  const newer = MIGRATIONS.length + 1;
+  const newer = SCHEMA_VERSIONS.length + 1;
   open().exec(`PRAGMA user_version = ${newer}`);
   expect(() => openDatabase(path, () => {})).toThrow(`made by a newer version of this service (schema ${newer})`);
   const db = new DatabaseSync(path);
@@ -130,18 +130,20 @@ test("a file of a newer version is refused, and stays as it is", () => {
 
 describe("a file of an older version", () => {
   /** Makes the file as the version before this one did. Returns a connection to it. */
-  function older(version = MIGRATIONS.length - 1): DatabaseSync {
+  function older(version = SCHEMA_VERSIONS.length - 1): DatabaseSync {
     const db = new DatabaseSync(path);
-    db.exec(`PRAGMA journal_mode = WAL; ${MIGRATIONS.slice(0, version).join(";")}; PRAGMA user_version = ${version}`);
+    db.exec(
+      `PRAGMA journal_mode = WAL; ${SCHEMA_VERSIONS.slice(0, version).join(";")}; PRAGMA user_version = ${version}`,
+    );
     return db;
   }
 
   test("gets the tables of this version, step by step", () => {
-    for (let version = 1; version < MIGRATIONS.length; version++) {
+    for (let version = 1; version < SCHEMA_VERSIONS.length; version++) {
       path = join(directory, `${version}.db`);
       older(version).close();
       const db = open();
-      expect(versionOf(db)).toBe(MIGRATIONS.length);
+      expect(versionOf(db)).toBe(SCHEMA_VERSIONS.length);
       db.close();
     }
   });
@@ -149,9 +151,9 @@ describe("a file of an older version", () => {
   test("is left alone while somebody has it open, for whom the next attempt waits", () => {
     const db = older();
     expect(() => openDatabase(path, () => {})).toThrow("another process has it open: stop that process first");
-    expect(versionOf(db)).toBe(MIGRATIONS.length - 1);
+    expect(versionOf(db)).toBe(SCHEMA_VERSIONS.length - 1);
     db.close();
-    expect(versionOf(open())).toBe(MIGRATIONS.length);
+    expect(versionOf(open())).toBe(SCHEMA_VERSIONS.length);
   });
 
   test("whose tables cannot be changed tells why", () => {

@@ -2,8 +2,8 @@
 import { DatabaseSync, StatementSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { storeMs } from "../../../../src/service/session/time.ts";
-import { MIGRATIONS } from "../../../../src/service/store/embedded/migrations.ts";
 import { createSessionRows, rotationOf, sessionOf } from "../../../../src/service/store/embedded/rows.ts";
+import { SCHEMA_VERSIONS } from "../../../../src/service/store/embedded/schema-versions.ts";
 import { prepareStatements } from "../../../../src/service/store/embedded/statements.ts";
 import { grownWithEachCall } from "../../../support/old-generation.ts";
 import { fullSession, nonce, subject } from "../../../support/store/sessions.ts";
@@ -11,7 +11,7 @@ import { fullSession, nonce, subject } from "../../../support/store/sessions.ts"
 function tableWithSession() {
   const db = new DatabaseSync(":memory:");
   onTestFinished(() => db.close());
-  for (const step of MIGRATIONS) db.exec(step);
+  for (const step of SCHEMA_VERSIONS) db.exec(step);
   const table = createSessionRows(prepareStatements(db));
   const first = nonce();
   const session = table.insert(fullSession(subject()), first, storeMs(1_700_000_000_000));

@@ -127,7 +127,7 @@ async function useEveryVerb(): Promise<SessionId> {
   await store.unbind(kept.sid);
   await store.elevate(kept.sid, { ...authentication, time: wallMs(6_000) });
   await store.note({ issuer: "https://login.example", usedToken: "a token" }, MINUTES_11);
-  await store.create(newSession(user), nonce(), { cap: 1_000, origin: ORIGIN, claimMs: DAYS_400 });
+  await store.create(newSession(user), nonce(), { cap: 1_000, origin: ORIGIN, reservedMs: DAYS_400 });
   for (let count = 0; count <= MAX_EVENT_SESSIONS; count++) {
     const { sid } = await login(user);
     await store.recordEvents([recordOf({ time: storeMs(1), type: "created", sid, subject: user })], RETENTION);

@@ -1,4 +1,4 @@
-/** The claims of session ids in the file of the embedded store. */
+/** The reservations of session ids in the file of the embedded store. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import { createEmbeddedStore } from "../../../../src/service/store/embedded/stor
 import { scratch } from "../../../support/service.ts";
 import { MARKER_LIFE, newSession, nonce, REUSE_INTERVAL, subject } from "../../../support/store/sessions.ts";
 
-const CLAIM = 1_000_000;
+const RESERVED = 1_000_000;
 
 function aFile() {
   const path = join(scratch(), "sessions.db");
@@ -31,26 +31,29 @@ function aFile() {
   return { path, open, read, advance };
 }
 
-test("a claim outlives the process, and a backup with claims is complete", async () => {
+test("a reservation outlives the process, and a backup with reservations is complete", async () => {
   const { path, open } = aFile();
   const session = newSession(subject());
   const first = open();
-  await first.create(session, nonce(), { cap: 10, claimMs: CLAIM });
+  await first.create(session, nonce(), { cap: 10, reservedMs: RESERVED });
   await first.end(session.sid, "logout");
   await first.close();
   expect(schemaFault(path)).toBeUndefined();
-  expect(await open().create(session, nonce(), { cap: 10, claimMs: CLAIM })).toEqual({ ok: false, reason: "ended" });
+  expect(await open().create(session, nonce(), { cap: 10, reservedMs: RESERVED })).toEqual({
+    ok: false,
+    reason: "ended",
+  });
 });
 
-test("claims that are over are removed by those that follow", async () => {
+test("reservations that are over are removed by those that follow", async () => {
   const { open, read, advance } = aFile();
   const store = open();
   for (let count = 0; count < 9; count++) {
-    await store.create(newSession(subject()), nonce(), { cap: 10, claimMs: CLAIM });
+    await store.create(newSession(subject()), nonce(), { cap: 10, reservedMs: RESERVED });
   }
-  advance(CLAIM + 1);
+  advance(RESERVED + 1);
   for (let count = 0; count < 3; count++) {
-    await store.create(newSession(subject()), nonce(), { cap: 10, claimMs: CLAIM });
+    await store.create(newSession(subject()), nonce(), { cap: 10, reservedMs: RESERVED });
   }
   expect(read("SELECT count(*) AS count FROM claims")).toEqual([{ count: 3 }]);
 });

@@ -34,8 +34,8 @@ export const NO_ACTOR = null;
 export const UNATTACHED = "";
 export const HANDED_OVER = "!";
 
-/** Each migration changes the schema of the version before it. Its text is never edited: check.ts compares it with a file's schema. */
-export const MIGRATIONS = [
+/** Each step changes the schema of the version before it. Its text is never edited: check.ts compares it with a file's schema. */
+export const SCHEMA_VERSIONS = [
   SCHEMA,
   // `ended_until`: the time of creation up to which all sessions have ended. `newest`: when the newest session was created. Both in ms.
   `ALTER TABLE store ADD COLUMN ended_until INTEGER NOT NULL DEFAULT 0;
