@@ -6,19 +6,19 @@
 import { MAX_ATTACHED } from "../../session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../session/ports.ts";
 import { buffers, decodeFound, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { slicesOf, tagOfSession } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 type Note = { readonly tag: string; readonly sid: ExpiredSession["sid"] };
 
 export function createAttached(
-  link: Pick<Link, "run" | "clustered">,
+  runner: Pick<ScriptRunner, "run" | "clustered">,
   acknowledge: Acknowledge,
   endOwned: SessionStore["endOwned"],
 ): Pick<SessionStore, "attach" | "endAttached"> {
   const readNotes = async (tags: readonly string[]): Promise<Note[]> => {
-    const found = buffers(await link.run("attached", tags, [])).map(text);
+    const found = buffers(await runner.run("attached", tags, [])).map(text);
     const notes: Note[] = [];
     for (const tag of tags) {
       const sids = found.splice(0, 1 + Number(found[0])).slice(1);
@@ -28,9 +28,9 @@ export function createAttached(
   };
 
   const end = async ({ tag, sid }: Note): Promise<ExpiredSession | undefined> => {
-    const found = decodeFound(sid, await link.run("find", [tagOfSession(sid)], [sid]));
+    const found = decodeFound(sid, await runner.run("find", [tagOfSession(sid)], [sid]));
     const outcome = await endOwned(sid, sid, "actor_ended", {});
-    await link.run("detach", [tag], [sid]);
+    await runner.run("detach", [tag], [sid]);
     if (!outcome.ok) return undefined;
     return { sid, subject: found.ok ? found.session.subject : undefined, actor: outcome.actor };
   };
@@ -38,14 +38,14 @@ export function createAttached(
   return {
     async attach(sid, actor, lifeMs) {
       const tag = tagOfSession(actor);
-      const outcome = text(await link.run("attach", [tag], [actor, sid, lifeMs, MAX_ATTACHED]));
+      const outcome = text(await runner.run("attach", [tag], [actor, sid, lifeMs, MAX_ATTACHED]));
       await acknowledge(tag, outcome === "attached" ? ["A"] : []);
       return outcome === "attached" ? { ok: true } : { ok: false, reason: outcome === "full" ? "full" : "ended" };
     },
 
     /** @throws StoreUnavailable if a partition fails and nothing has ended. The notes stay until a later call. */
     async endAttached() {
-      const slots = await Promise.allSettled(slicesOf(link).map(readNotes));
+      const slots = await Promise.allSettled(slicesOf(runner).map(readNotes));
       const notes = slots.flatMap((slot) => (slot.status === "fulfilled" ? slot.value : []));
       const results = await Promise.allSettled(notes.map(end));
       const ended = results.flatMap((one) => (one.status === "fulfilled" && one.value ? [one.value] : []));

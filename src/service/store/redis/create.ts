@@ -6,9 +6,9 @@ import { noteOf } from "../event-text.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { decodeRotation, decodeSession, encodeBody, flagsOf, nonceWords } from "./encoding/record.ts";
 import { buffers, endedSession, listed, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 import { loginNameOf } from "./upstream.ts";
 
 const EMPTY = Buffer.alloc(0);
@@ -17,7 +17,7 @@ const EMPTY = Buffer.alloc(0);
 const NEVER = 2 ** 48;
 
 export function createCreation(
-  link: Pick<Link, "run">,
+  runner: Pick<ScriptRunner, "run">,
   acknowledge: Acknowledge,
   markerLifeMs: number,
   endOwned: SessionStore["endOwned"],
@@ -39,7 +39,7 @@ export function createCreation(
       const mayRefuse = limit?.whenExceeded === "refuse";
       const endedBefore = mayRefuse ? undefined : await endElsewhere();
       const logins = session.upstream === undefined ? "" : loginsOf(session.upstream).map(loginNameOf).join("");
-      const created = await runInSteps(link, tag, subject, limit, (progress) => [
+      const created = await runInSteps(runner, tag, subject, limit, (progress) => [
         sid,
         subject,
         ...nonceWords(childNonce),
@@ -88,7 +88,7 @@ type Creation = {
 
 /** Runs lua/create.lua until it has created the session, or has found that it may not. */
 async function runInSteps(
-  link: Pick<Link, "run">,
+  runner: Pick<ScriptRunner, "run">,
   tag: string,
   subject: string,
   limit: SessionLimit | undefined,
@@ -98,7 +98,7 @@ async function runInSteps(
   let newDevice: boolean | undefined;
   let progress: Buffer | "" = "";
   for (;;) {
-    const [result = EMPTY, ...rest] = buffers(await link.run("create", [tag], argumentsOf(progress)));
+    const [result = EMPTY, ...rest] = buffers(await runner.run("create", [tag], argumentsOf(progress)));
     const outcome = text(result);
     if (outcome === "ended") return { ok: false, reason: "ended" };
     if (outcome === "refused" && limit !== undefined)
@@ -125,18 +125,18 @@ async function runInSteps(
         replaced: replaced.length > 0 ? endedSession(replaced) : undefined,
       };
     }
-    if (outcome === "sweep") await sweep(link, tag, subject);
+    if (outcome === "sweep") await sweep(runner, tag, subject);
     else if (outcome === "again") progress = "";
     else throw new TypeError("the create script returned an unknown outcome");
   }
 }
 
 /** Runs lua/sweep.lua until it has found expired sessions or has reached the end of the subject's sessions. */
-async function sweep(link: Pick<Link, "run">, tag: string, subject: string): Promise<void> {
+async function sweep(runner: Pick<ScriptRunner, "run">, tag: string, subject: string): Promise<void> {
   let after: Buffer | "" = "";
   let least: Buffer | number = NEVER;
   do {
-    const [next, soonest] = buffers(await link.run("sweep", [tag], [subject, after, least]));
+    const [next, soonest] = buffers(await runner.run("sweep", [tag], [subject, after, least]));
     [after, least] = [next ?? "", soonest ?? NEVER];
   } while (after.length > 0);
 }

@@ -2,8 +2,8 @@
 import { storeMs } from "../../session/time.ts";
 import type { Candidate, PagePosition, TakeCandidates } from "../search.ts";
 import { buffers, listed, sessionId, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { slicesOf, tagOfSession } from "./partitions.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 /** How many entries of each partition are read first. With 256 partitions, this is usually enough for a page. */
 const FIRST_ENTRIES = 4;
@@ -19,25 +19,25 @@ const ENTRY_BYTES = TIME_BYTES + SID_BYTES;
 /** The entries of a partition (lua/lib/partition.lua) that were read and not returned yet, the newest last. A character is a byte. */
 type Run = { readonly tag: string; readonly entries: string[]; ended: boolean; wanted: number };
 
-export function takeInCreationOrder(link: Pick<Link, "run" | "clustered">): TakeCandidates {
+export function takeInCreationOrder(runner: Pick<ScriptRunner, "run" | "clustered">): TakeCandidates {
   let runs: Run[] | undefined;
   return async (after, count) => {
-    runs ??= await beginRuns(link, entryOf(after));
+    runs ??= await beginRuns(runner, entryOf(after));
     const taken: string[] = [];
     while (taken.length < count) {
       const run = newest(runs);
       const entry = run?.entries.pop();
       if (run === undefined || entry === undefined) break;
       taken.push(entry);
-      if (run.entries.length === 0 && !run.ended) await continueRun(link, run, entry);
+      if (run.entries.length === 0 && !run.ended) await continueRun(runner, run, entry);
     }
-    return readSessions(link, taken.map(positionOfEntry));
+    return readSessions(runner, taken.map(positionOfEntry));
   };
 }
 
-async function beginRuns(link: Pick<Link, "run" | "clustered">, start: string): Promise<Run[]> {
-  const runs = slicesOf(link, PARTITIONS_PER_READ).map(async (tags) => {
-    const replies = await entriesBefore(link, tags, FIRST_ENTRIES, start);
+async function beginRuns(runner: Pick<ScriptRunner, "run" | "clustered">, start: string): Promise<Run[]> {
+  const runs = slicesOf(runner, PARTITIONS_PER_READ).map(async (tags) => {
+    const replies = await entriesBefore(runner, tags, FIRST_ENTRIES, start);
     return tags.map((tag, at): Run => {
       const entries = replies[at] ?? [];
       return { tag, entries, ended: entries.length < FIRST_ENTRIES, wanted: FIRST_ENTRIES };
@@ -46,28 +46,31 @@ async function beginRuns(link: Pick<Link, "run" | "clustered">, start: string): 
   return (await Promise.all(runs)).flat();
 }
 
-async function continueRun(link: Pick<Link, "run">, run: Run, after: string): Promise<void> {
+async function continueRun(runner: Pick<ScriptRunner, "run">, run: Run, after: string): Promise<void> {
   run.wanted = Math.min(2 * run.wanted, MOST_ENTRIES);
-  const [entries = []] = await entriesBefore(link, [run.tag], run.wanted, after);
+  const [entries = []] = await entriesBefore(runner, [run.tag], run.wanted, after);
   run.ended = entries.length < run.wanted;
   run.entries.push(...entries);
 }
 
 /** Returns the entries of each partition that precede an entry, the newest last. */
 async function entriesBefore(
-  link: Pick<Link, "run">,
+  runner: Pick<ScriptRunner, "run">,
   tags: readonly string[],
   count: number,
   before: string,
 ): Promise<string[][]> {
-  const replies = await link.run("newest", tags, [count, Buffer.from(before, "latin1")]);
+  const replies = await runner.run("newest", tags, [count, Buffer.from(before, "latin1")]);
   return buffers(replies).map((reply) => splitEntries(text(reply)).reverse());
 }
 
-async function readSessions(link: Pick<Link, "run">, positions: readonly PagePosition[]): Promise<Candidate[]> {
+async function readSessions(
+  runner: Pick<ScriptRunner, "run">,
+  positions: readonly PagePosition[],
+): Promise<Candidate[]> {
   const byTag = Map.groupBy(positions, ({ sid }) => tagOfSession(sid));
   const reads = [...byTag].map(async ([tag, some]) =>
-    listed(await link.run("read", [tag], [some.map(({ sid }) => sid).join("")])),
+    listed(await runner.run("read", [tag], [some.map(({ sid }) => sid).join("")])),
   );
   const found = (await Promise.all(reads)).flat();
   const sessions = new Map(found.map((session) => [session.sid, session]));

@@ -13,9 +13,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type EndAllOutcome, type EndedSession, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import { buffers, endedSession, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 /** How often lua/end_rest.lua is run again if no reply arrives, and the delay before the first repetition, in ms. The delay doubles. */
 const RETRIES = 3;
@@ -36,12 +36,12 @@ export type SubjectEnds = Pick<SessionStore, "endAll"> & {
 };
 
 export function createSubjectEnds(
-  link: Pick<Link, "run">,
+  runner: Pick<ScriptRunner, "run">,
   acknowledge: Acknowledge,
   markerLifeMs: number,
 ): SubjectEnds {
   const runPart = async (tag: string, id: string): Promise<Part> => {
-    const [state, count, ...ended] = buffers(await link.run("end_rest", [tag], [id, markerLifeMs]));
+    const [state, count, ...ended] = buffers(await runner.run("end_rest", [tag], [id, markerLifeMs]));
     return { state: text(state) as Part["state"], count: Number(count && text(count)), ended: ended.map(endedSession) };
   };
 
@@ -65,7 +65,7 @@ export function createSubjectEnds(
       const id = randomBytes(ID_BYTES).toString("base64url");
       const args = [subject, reason, markerLifeMs, except, actor, id, noteOf(origin)] as const;
       for (;;) {
-        const [outcome, ...sids] = buffers(await link.run("end_all", [tag], args));
+        const [outcome, ...sids] = buffers(await runner.run("end_all", [tag], args));
         switch (text(outcome)) {
           case "again":
             continue;

@@ -5,12 +5,12 @@ import { noteOf } from "../event-text.ts";
 import { withHolder } from "./encoding/record.ts";
 import { decodeFound, endOutcome, endOwnedOutcome, isEnding, text } from "./encoding/replies.ts";
 import type { SubjectEnds } from "./end-all.ts";
-import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 export function createEndings(
-  link: Pick<Link, "run" | "clustered">,
+  runner: Pick<ScriptRunner, "run" | "clustered">,
   acknowledge: Acknowledge,
   markerLifeMs: number,
   ends: Pick<SubjectEnds, "finish">,
@@ -20,10 +20,10 @@ export function createEndings(
       const tag = tagOfSession(sid);
       const [note, subject] = [noteOf(origin), origin?.subject ?? ""];
       const args = withHolder([sid, reason, markerLifeMs, note, subject], holder);
-      let reply = await link.run("end", [tag], args);
+      let reply = await runner.run("end", [tag], args);
       while (isEnding(reply)) {
         await ends.finish(tag); // Verifiers must learn that the session has ended before the caller gets the response.
-        reply = await link.run("end", [tag], args);
+        reply = await runner.run("end", [tag], args);
       }
       const outcome = endOutcome(reply);
       await acknowledge(tag, [`m${sid}`]);
@@ -34,11 +34,11 @@ export function createEndings(
       const tag = tagOfSession(actor);
       if (tag !== tagOfSession(target)) {
         // A session in another partition has another subject, so the actor may not end it. Only the reason for the refusal is determined.
-        const { ok } = decodeFound(actor, await link.run("find", [tag], [actor]));
+        const { ok } = decodeFound(actor, await runner.run("find", [tag], [actor]));
         return { ok: false, reason: ok ? "not_found" : "actor_ended" };
       }
       const args = [actor, target, reason, markerLifeMs, noteOf(origin)] as const;
-      const outcome = endOwnedOutcome(await link.run("end_owned", [tag], args));
+      const outcome = endOwnedOutcome(await runner.run("end_owned", [tag], args));
       await acknowledge(tag, outcome.ok ? [`m${target}`] : []);
       return outcome;
     },
@@ -49,14 +49,15 @@ export function createEndings(
      * later time of creation, whatever its node's clock returns (create.lua).
      */
     async revokeAll(createdBefore, origin) {
-      const slots = slicesOf(link);
+      const slots = slicesOf(runner);
       const latest = await Promise.all(
-        slots.map(async (tags) => Number(text(await link.run("latest_creation", tags, [])))),
+        slots.map(async (tags) => Number(text(await runner.run("latest_creation", tags, [])))),
       );
       const before = createdBefore ?? Number.POSITIVE_INFINITY;
       const revokedUntil = storeMs(Math.max(0, Math.min(Math.max(...latest), before - 1)));
       const key = dueKeyOf({ type: "all_ended", revokedUntil }) ?? "";
-      const end = (tag: string, note: string) => link.run("revoke_all", [tag], [revokedUntil, markerLifeMs, note, key]);
+      const end = (tag: string, note: string) =>
+        runner.run("revoke_all", [tag], [revokedUntil, markerLifeMs, note, key]);
       // The event of the logout, which is still to be recorded, is stored in the first partition, whose sessions end first.
       await end(FIRST_TAG, noteOf(origin));
       await Promise.all(

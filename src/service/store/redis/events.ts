@@ -17,17 +17,17 @@ import { StoreUnavailable } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { creationNote, dueRecord, eventText, parseEvent } from "../event-text.ts";
 import { buffers, pairsOf, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { FIRST_TAG, slicesOf, tagOfSession, tagOfSubject } from "./partitions.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 const ALL = "*";
 const MAX_DUE = 64;
 /** How many sessions of each index one run of lua/event_sessions.lua reads. */
 const EVENT_SESSIONS_AT_ONCE = 500;
 
-export function createEvents(link: Pick<Link, "run" | "clustered">): SessionEventLog {
+export function createEvents(runner: Pick<ScriptRunner, "run" | "clustered">): SessionEventLog {
   const readEvents = async (tag: string, subject: string, sid: string): Promise<SessionEvent[]> => {
-    const texts = buffers(await link.run("events", [tag], [subject, sid]));
+    const texts = buffers(await runner.run("events", [tag], [subject, sid]));
     const sessions = texts.map((text) => text.toString().split("\n").filter(Boolean).map(parseEvent));
     const lastOf = (events: readonly SessionEvent[]) => Math.max(...events.map(({ time }) => time));
     return sessions
@@ -46,7 +46,7 @@ export function createEvents(link: Pick<Link, "run" | "clustered">): SessionEven
           const most = isAll ? MAX_ENDS_OF_ALL : MAX_EVENTS_PER_SESSION;
           const args = [retentionMs, most, ...some.flatMap(argumentsOf)];
           try {
-            await link.run("record", [isAll ? FIRST_TAG : tag], args);
+            await runner.run("record", [isAll ? FIRST_TAG : tag], args);
             return [];
           } catch {
             return some; // Events are written again after any error. This does no harm, because an event that is written twice is kept once.
@@ -67,7 +67,7 @@ export function createEvents(link: Pick<Link, "run" | "clustered">): SessionEven
     async eventSessions(subject) {
       const sids = new Set<SessionId>();
       for (let from = 0, more = "+"; more !== ""; from += EVENT_SESSIONS_AT_ONCE) {
-        const reply = await link.run(
+        const reply = await runner.run(
           "event_sessions",
           [tagOfSubject(subject)],
           [subject, from, EVENT_SESSIONS_AT_ONCE],
@@ -80,8 +80,8 @@ export function createEvents(link: Pick<Link, "run" | "clustered">): SessionEven
     },
 
     async dueRecords() {
-      const parts = slicesOf(link);
-      const replies = await Promise.allSettled(parts.map((tags) => readDue(link, tags)));
+      const parts = slicesOf(runner);
+      const replies = await Promise.allSettled(parts.map((tags) => readDue(runner, tags)));
       const read = replies.flatMap((reply) => (reply.status === "fulfilled" ? [reply.value] : []));
       if (read.length === 0) throw new StoreUnavailable("Redis: no partition can be read");
       return read;
@@ -90,13 +90,13 @@ export function createEvents(link: Pick<Link, "run" | "clustered">): SessionEven
     async claimRecord({ key, since }) {
       const sid = parseSessionId(key.replace(/^\+/, ""));
       const tag = sid === undefined ? FIRST_TAG : tagOfSession(sid);
-      return text(await link.run("claim", [tag], [key, since])) === "claimed";
+      return text(await runner.run("claim", [tag], [key, since])) === "claimed";
     },
   };
 }
 
-async function readDue(link: Pick<Link, "run">, tags: readonly string[]): Promise<DueRecords> {
-  const [now, ...texts] = buffers(await link.run("due", tags, [MAX_DUE]));
+async function readDue(runner: Pick<ScriptRunner, "run">, tags: readonly string[]): Promise<DueRecords> {
+  const [now, ...texts] = buffers(await runner.run("due", tags, [MAX_DUE]));
   const records = pairsOf(texts).map(([key, due]): DueRecord => {
     const [since, time, what = "", note = "", ...subject] = due.toString().split("\n");
     const known = { key: text(key), since: storeMs(Number(since)), at: storeMs(Number(time)) };

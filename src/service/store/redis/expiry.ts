@@ -8,8 +8,8 @@ import { randomBytes } from "node:crypto";
 import type { ExpiredSession, ExpireOutcome } from "../../session/ports.ts";
 import { EXPIRED_NOTE } from "../event-text.ts";
 import { buffers, decodeNames, pairsOf, sessionId, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { TAGS } from "./partitions.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 /** For how long no other instance examines a partition after one has done so, in ms. */
 const LEASE_MS = 30_000;
@@ -29,7 +29,7 @@ type Span = { readonly from: Buffer | ""; dueAt: number };
 type Partition = { readonly tag: string; spans: Span[]; heldUntil: number };
 
 export class Expiry {
-  readonly #link: Pick<Link, "run" | "now">;
+  readonly #runner: Pick<ScriptRunner, "run" | "now">;
   readonly #markerLifeMs: number;
   readonly #instance = randomBytes(ID_BYTES).toString("base64url");
   readonly #partitions = TAGS.map((tag): Partition => ({ tag, spans: unseen(), heldUntil: 0 }));
@@ -38,8 +38,8 @@ export class Expiry {
   /** The number of scripts that the present call of `step` has run. */
   #scripts = 0;
 
-  constructor(link: Pick<Link, "run" | "now">, markerLifeMs: number) {
-    this.#link = link;
+  constructor(runner: Pick<ScriptRunner, "run" | "now">, markerLifeMs: number) {
+    this.#runner = runner;
     this.#markerLifeMs = markerLifeMs;
   }
 
@@ -67,15 +67,15 @@ export class Expiry {
   /** Examines the spans of a partition in which a session may have expired by now. @returns false if a later call must examine the rest */
   async #examine(partition: Partition, ended: ExpiredSession[]): Promise<boolean> {
     const { spans } = partition;
-    if (this.#link.now() < partition.heldUntil) return true;
+    if (this.#runner.now() < partition.heldUntil) return true;
     for (let at = 0; at < spans.length; at++) {
       const span = spans[at];
-      if (span === undefined || (at < spans.length - 1 && this.#link.now() < span.dueAt)) continue;
+      if (span === undefined || (at < spans.length - 1 && this.#runner.now() < span.dueAt)) continue;
       if (this.#isLong(ended)) return false;
       const next = await this.#examineSpan(partition, span, spans[at + 1]?.from ?? "", ended);
       if (next === undefined) return true;
       const isEmpty = span.dueAt === Number.POSITIVE_INFINITY;
-      span.dueAt = Math.min(span.dueAt, this.#link.now() + MAX_UNSEEN_MS);
+      span.dueAt = Math.min(span.dueAt, this.#runner.now() + MAX_UNSEEN_MS);
       if (next.length > 0) {
         spans.splice(at + 1, 0, { from: next, dueAt: 0 });
       } else if (isEmpty && at > 0 && at < spans.length - 1) {
@@ -94,9 +94,9 @@ export class Expiry {
   async #examineSpan(partition: Partition, span: Span, to: Buffer | "", ended: ExpiredSession[]) {
     this.#scripts++;
     const args = [this.#instance, LEASE_MS, span.from, to, this.#markerLifeMs, EXPIRED_NOTE] as const;
-    const reply = buffers(await this.#link.run("expire", [partition.tag], args));
+    const reply = buffers(await this.#runner.run("expire", [partition.tag], args));
     const [state, rest = Buffer.alloc(0), least = rest, ...gone] = reply;
-    const now = this.#link.now();
+    const now = this.#runner.now();
     if (state === undefined || text(state) === "held") {
       partition.spans = unseen();
       partition.heldUntil = now + Number(text(rest));

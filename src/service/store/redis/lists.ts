@@ -4,19 +4,21 @@ import { afterPosition, type Candidate, search, type TakeCandidates } from "../s
 import { entryOf, positionOfEntry, takeInCreationOrder } from "./creation-order.ts";
 import { decodeSession } from "./encoding/record.ts";
 import { buffers, listed, pairsOf, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { slicesOf, tagOfSubject } from "./partitions.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
-export function createLists(link: Pick<Link, "run" | "clustered">): Pick<SessionStore, "list" | "listAll" | "count"> {
+export function createLists(
+  runner: Pick<ScriptRunner, "run" | "clustered">,
+): Pick<SessionStore, "list" | "listAll" | "count"> {
   return {
-    list: (subject, ...page) => search(takeOfSubject(link, subject), ...page),
-    listAll: (...page) => search(takeInCreationOrder(link), ...page),
-    count: () => countSessions(link),
+    list: (subject, ...page) => search(takeOfSubject(runner, subject), ...page),
+    listAll: (...page) => search(takeInCreationOrder(runner), ...page),
+    count: () => countSessions(runner),
   };
 }
 
 /** Reads the sessions of a subject in order of creation, newest first. */
-function takeOfSubject(link: Pick<Link, "run">, subject: string): TakeCandidates {
+function takeOfSubject(runner: Pick<ScriptRunner, "run">, subject: string): TakeCandidates {
   /** If the subject has few sessions, those that have not been returned yet. */
   let few: Session[] | undefined;
   return async (after, count) => {
@@ -24,7 +26,7 @@ function takeOfSubject(link: Pick<Link, "run">, subject: string): TakeCandidates
     while (few === undefined && taken.length < count) {
       const position = taken.at(-1)?.position ?? after;
       const args = [subject, Buffer.from(entryOf(position), "latin1"), count - taken.length] as const;
-      const [form, ...found] = buffers(await link.run("list", [tagOfSubject(subject)], args));
+      const [form, ...found] = buffers(await runner.run("list", [tagOfSubject(subject)], args));
       if (text(form) === "again") continue;
       if (text(form) === "few") few = afterPosition(listed(found), position);
       else if (found.length === 0) return taken;
@@ -49,10 +51,10 @@ const CHUNKS_LOOKED_AT = 3;
 const PARTITIONS_PER_READ = 4;
 
 /** Estimates the number of sessions. The scripts run one after the other, so that other commands run between them. */
-async function countSessions(link: Pick<Link, "run" | "clustered">): Promise<number> {
+async function countSessions(runner: Pick<ScriptRunner, "run" | "clustered">): Promise<number> {
   let sum = 0;
-  for (const tags of slicesOf(link, PARTITIONS_PER_READ)) {
-    sum += Number(text(await link.run("count", tags, [CHUNKS_LOOKED_AT])));
+  for (const tags of slicesOf(runner, PARTITIONS_PER_READ)) {
+    sum += Number(text(await runner.run("count", tags, [CHUNKS_LOOKED_AT])));
   }
   return Math.round(sum);
 }

@@ -4,9 +4,9 @@ import { InvalidCursor, type SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { createResumption } from "../resumption.ts";
 import { buffers, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { parseEntries } from "./log-entry.ts";
 import { slicesOf } from "./partitions.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 /** If the log was read less than this long ago, in ms, it is assumed to have few new entries. */
 const RECENT_MS = 10_000;
@@ -30,7 +30,7 @@ type Positions = ReadonlyMap<string, string>;
  * @param finish completes the bulk logouts of a partition
  */
 export function createLogReader(
-  link: Pick<Link, "run" | "clustered">,
+  runner: Pick<ScriptRunner, "run" | "clustered">,
   finish: (tag: string) => Promise<void>,
 ): SessionStore["revocations"] {
   const id = randomBytes(ID_BYTES).toString("base64url");
@@ -46,12 +46,12 @@ export function createLogReader(
     const positions = new Map(isNext ? last.positions : []);
     const pieces: Piece[] = [];
     if (isNext && startedAt - last.startedAt < RECENT_MS) {
-      const slots = slicesOf(link);
-      await Promise.all(slots.map((tags) => readPieces(link, tags, positions, pieces)));
+      const slots = slicesOf(runner);
+      await Promise.all(slots.map((tags) => readPieces(runner, tags, positions, pieces)));
     } else {
       // The log may have many entries, so the partitions are read one after the other.
-      const slices = slicesOf(link, PARTITIONS_PER_READ);
-      for (const tags of slices) await readPieces(link, tags, positions, pieces);
+      const slices = slicesOf(runner, PARTITIONS_PER_READ);
+      for (const tags of slices) await readPieces(runner, tags, positions, pieces);
     }
     resume(new Map(pieces.flatMap(({ endings }) => [...endings])));
     const found = pieces.flatMap(({ entries }) => entries);
@@ -67,14 +67,14 @@ export function createLogReader(
 
 /** Appends to `pieces` what was logged after the positions, and moves these. Several short scripts run, so that none delays others. */
 async function readPieces(
-  link: Pick<Link, "run">,
+  runner: Pick<ScriptRunner, "run">,
   tags: readonly string[],
   positions: Map<string, string>,
   pieces: Piece[],
 ): Promise<void> {
   for (let left = tags; left.length > 0; ) {
     const args = [ENTRIES_PER_READ, ...left.map((tag) => positions.get(tag) ?? "")];
-    const piece = parsePiece(buffers(await link.run("revocations", left, args)).map(text));
+    const piece = parsePiece(buffers(await runner.run("revocations", left, args)).map(text));
     pieces.push(piece);
     for (const [tag, entry] of piece.positions) positions.set(tag, entry);
     left = piece.rest === undefined ? [] : left.slice(left.indexOf(piece.rest));

@@ -69,7 +69,7 @@ export type Verb = (typeof VERBS)[number];
  */
 type Script = { readonly text: string; readonly sha: string };
 
-/** `sync` is loaded as the verbs are, but called without a deadline (link.ts): it is never refused as late. */
+/** `sync` is loaded as the verbs are, but called without a deadline (script-runner.ts): it is never refused as late. */
 export type Scripts = Readonly<Record<Verb | "sync", Script>>;
 
 /** @param name of a file in lua/, without its ending */

@@ -16,12 +16,12 @@ import {
   unbindOutcome,
   updateOutcome,
 } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { tagOfSession } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 type Deps = {
-  readonly link: Pick<Link, "run">;
+  readonly runner: Pick<ScriptRunner, "run">;
   readonly acknowledge: Acknowledge;
   /** The reuse interval of refresh tokens (`R` in session/rotation/rotation.ts), in ms. */
   readonly reuseIntervalMs: number;
@@ -32,7 +32,7 @@ type Deps = {
 type Change = "register_key" | "unbind" | "elevate" | "update";
 type SessionSteps = Pick<SessionStore, "find" | "rotate" | "registerKey" | "unbind" | "elevate" | "update">;
 
-export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }: Deps): SessionSteps {
+export function createSessionSteps({ runner, acknowledge, reuseIntervalMs, markerLifeMs }: Deps): SessionSteps {
   const change = async <V extends Change, Outcome extends { readonly ok: boolean }>(
     verb: V,
     args: ArgumentsOf<V>,
@@ -40,13 +40,13 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
   ): Promise<Outcome> => {
     const [sid] = args;
     const tag = tagOfSession(sid);
-    const outcome = decode(sid, await link.run(verb, [tag], args));
+    const outcome = decode(sid, await runner.run(verb, [tag], args));
     if (outcome.ok) await acknowledge(tag, [`s${sid}`, `m${sid}`]);
     return outcome;
   };
   return {
     async find(sid) {
-      return decodeFound(sid, await link.run("find", [tagOfSession(sid)], [sid]));
+      return decodeFound(sid, await runner.run("find", [tagOfSession(sid)], [sid]));
     },
 
     async rotate(sid, token, freshNonce, presentation, lastSeen) {
@@ -57,10 +57,12 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
       const seen = lastSeen === undefined ? "" : lastSeenText(lastSeen);
       const presented = [sid, generation, nonce1, nonce2, issuedAt] as const;
       const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs] as const;
-      const reply = await link.run("rotate", [tag], withRequest(args, seen, presentation));
+      const reply = await runner.run("rotate", [tag], withRequest(args, seen, presentation));
       const outcome = rotateOutcome(sid, reply);
       if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.
-      return lastSeen === undefined && outcome.ok && outcome.session.lastSeen ? forgetLastSeen(link, outcome) : outcome;
+      return lastSeen === undefined && outcome.ok && outcome.session.lastSeen
+        ? forgetLastSeen(runner, outcome)
+        : outcome;
     },
 
     async registerKey(sid, { generation }, key) {
@@ -90,10 +92,13 @@ export function createSessionSteps({ link, acknowledge, reuseIntervalMs, markerL
  * Removes the address and user agent of the last refresh, which a session may have from the time when `LAST_SEEN` was on. A script of its
  * own does that, so that a refresh which keeps nothing need not look for it. If it fails, the next rotation tries again.
  */
-async function forgetLastSeen(link: Pick<Link, "run">, rotated: Extract<RotateOutcome, { readonly ok: true }>) {
+async function forgetLastSeen(
+  runner: Pick<ScriptRunner, "run">,
+  rotated: Extract<RotateOutcome, { readonly ok: true }>,
+) {
   const { outcome, session } = rotated;
   if (outcome === "repeat") return rotated;
-  await link.run("forget_last_seen", [tagOfSession(session.sid)], [session.sid]).catch((error: unknown) => {
+  await runner.run("forget_last_seen", [tagOfSession(session.sid)], [session.sid]).catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error;
   });
   return { ...rotated, session: seenBy(session, undefined) };

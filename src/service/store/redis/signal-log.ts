@@ -12,8 +12,8 @@ import type {
 import { cursorOf, NO_CURSOR, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { buffers, decodeNames, pairsOf, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 import type { Verb } from "./scripts.ts";
 
 /** How many partitions one run of a script handles, for the scripts that may have a lot to do in each partition. */
@@ -39,12 +39,12 @@ export type RedisSignalLog = SignalLog & {
   ): Promise<unknown>;
 };
 
-type PartitionsLink = Pick<Link, "run" | "clustered">;
+type PartitionsRunner = Pick<ScriptRunner, "run" | "clustered">;
 
-export function createSignalLog(link: PartitionsLink, retentionMs: number): RedisSignalLog {
-  const readers: RedisSignalLog["readers"] = (tags, subscription) => readReaders(link, tags, subscription);
+export function createSignalLog(runner: PartitionsRunner, retentionMs: number): RedisSignalLog {
+  const readers: RedisSignalLog["readers"] = (tags, subscription) => readReaders(runner, tags, subscription);
   const lease: SignalLog["lease"] = async (numbers, holder, ms) => {
-    const fences = await eachPartition(link, "signal_lease", numbers.map(tagOfNumber), [holder, ms, retentionMs]);
+    const fences = await eachPartition(runner, "signal_lease", numbers.map(tagOfNumber), [holder, ms, retentionMs]);
     const leases = numbers.map((partition, at) => ({ partition, holder, fence: Number(fences[at]) }));
     return leases.filter(({ fence }) => fence > 0);
   };
@@ -63,12 +63,12 @@ export function createSignalLog(link: PartitionsLink, retentionMs: number): Redi
     },
 
     async ends() {
-      return (await eachPartition(link, "signal_ends", TAGS, [])) as readonly Cursor[];
+      return (await eachPartition(runner, "signal_ends", TAGS, [])) as readonly Cursor[];
     },
 
     async read(partition, after, limit) {
       const { number, sid } = positionOf(after);
-      const reply = buffers(await link.run("signals", [tagOfNumber(partition)], [number, sid, limit]));
+      const reply = buffers(await runner.run("signals", [tagOfNumber(partition)], [number, sid, limit]));
       return parseRead(reply, number);
     },
 
@@ -80,14 +80,14 @@ export function createSignalLog(link: PartitionsLink, retentionMs: number): Redi
     async advance({ holder, fence, partition }, subscription, to, { delivered, deadLetters }) {
       const { number, sid } = positionOf(to);
       const args = [holder, fence, subscription, number, sid, delivered, deadLetters] as const;
-      const outcome = text(await link.run("signal_advance", [tagOfNumber(partition)], args));
+      const outcome = text(await runner.run("signal_advance", [tagOfNumber(partition)], args));
       return outcome === "moved" ? { ok: true } : { ok: false, reason: outcome === "rewound" ? "rewound" : "lost" };
     },
 
-    oldestWaiting: () => readOldestWaiting(link),
+    oldestWaiting: () => readOldestWaiting(runner),
 
     async ofSubject(subject, after, limit) {
-      const { next, found } = await readSignalsOf(link, subject, after, limit, "read");
+      const { next, found } = await readSignalsOf(runner, subject, after, limit, "read");
       const signals = found.map(([bytes, ids]) => ({ signal: parseSignal(bytes).signal, unreadBy: ids }));
       return { signals, next };
     },
@@ -99,51 +99,51 @@ export function createSignalLog(link: PartitionsLink, retentionMs: number): Redi
 
     changeReaders(verb, subscription, filter = {}, tags = TAGS) {
       const notices = noticesOf(filter).map((notice) => ` ${notice}`);
-      return eachPartition(link, "signal_reader", tags, [verb, subscription, retentionMs, notices.join("")]);
+      return eachPartition(runner, "signal_reader", tags, [verb, subscription, retentionMs, notices.join("")]);
     },
 
     async pass(partition, subscription, from, to, { delivered, deadLetters }) {
       const { number, sid } = positionOf(to);
       const args = ["", from, subscription, number, sid, delivered, deadLetters] as const;
-      return text(await link.run("signal_advance", [tagOfNumber(partition)], args)) === "moved";
+      return text(await runner.run("signal_advance", [tagOfNumber(partition)], args)) === "moved";
     },
   };
 }
 
 /** Runs a script on as many partitions at once as take less than about 3 ms. In a cluster, it runs on each partition separately. */
 async function runOnPartitions<V extends Verb>(
-  link: PartitionsLink,
+  runner: PartitionsRunner,
   verb: V,
   tags: readonly string[],
   args: ArgumentsOf<V>,
   atOnce = AT_ONCE[verb] ?? tags.length,
 ): Promise<string[][]> {
-  const slices = slicesOf(link, atOnce, tags);
-  return Promise.all(slices.map(async (slice) => buffers(await link.run(verb, slice, args)).map(String)));
+  const slices = slicesOf(runner, atOnce, tags);
+  return Promise.all(slices.map(async (slice) => buffers(await runner.run(verb, slice, args)).map(String)));
 }
 
 /** Runs a script that returns one text for each partition. */
 async function eachPartition<V extends Verb>(
-  link: PartitionsLink,
+  runner: PartitionsRunner,
   verb: V,
   tags: readonly string[],
   args: ArgumentsOf<V>,
 ): Promise<readonly string[]> {
-  const replies = await runOnPartitions(link, verb, tags, args);
-  // In a cluster, each reply has a second text, for a key that belongs to no partition (link.ts).
-  return link.clustered ? replies.map(([own = ""]) => own) : replies.flat();
+  const replies = await runOnPartitions(runner, verb, tags, args);
+  // In a cluster, each reply has a second text, for a key that belongs to no partition (script-runner.ts).
+  return runner.clustered ? replies.map(([own = ""]) => own) : replies.flat();
 }
 
-async function readReaders(link: PartitionsLink, tags: readonly string[], subscription = "") {
+async function readReaders(runner: PartitionsRunner, tags: readonly string[], subscription = "") {
   const atOnce = subscription === "" ? undefined : AT_ONCE_OF_ONE;
-  const replies = await runOnPartitions(link, "signal_cursors", tags, [subscription], atOnce);
-  // In a cluster, every second key belongs to no partition (link.ts), and so does every second map.
-  return replies.flatMap((texts) => parseReaders(texts).slice(0, link.clustered ? 1 : undefined));
+  const replies = await runOnPartitions(runner, "signal_cursors", tags, [subscription], atOnce);
+  // In a cluster, every second key belongs to no partition (script-runner.ts), and so does every second map.
+  return replies.flatMap((texts) => parseReaders(texts).slice(0, runner.clustered ? 1 : undefined));
 }
 
-async function readOldestWaiting(link: Pick<Link, "run">): Promise<ReadonlyMap<string, WaitingSignal>> {
+async function readOldestWaiting(runner: Pick<ScriptRunner, "run">): Promise<ReadonlyMap<string, WaitingSignal>> {
   const oldest = new Map<string, WaitingSignal>();
-  const parts = await Promise.all(TAGS.map(async (tag) => buffers(await link.run("signal_waiting", [tag], []))));
+  const parts = await Promise.all(TAGS.map(async (tag) => buffers(await runner.run("signal_waiting", [tag], []))));
   for (const texts of parts) {
     for (const [id, signal] of pairsOf(texts.map(String))) {
       const [sid, happenedAt, count] = signal.split(" ");
@@ -157,14 +157,14 @@ async function readOldestWaiting(link: Pick<Link, "run">): Promise<ReadonlyMap<s
 
 /** Runs lua/signals_of.lua. @param then whether the subject is removed from the signals that are found */
 export async function readSignalsOf(
-  link: Pick<Link, "run">,
+  runner: Pick<ScriptRunner, "run">,
   subject: string,
   after: number,
   limit: number,
   then: "read" | "forget",
 ): Promise<{ readonly next: number | undefined; readonly found: readonly (readonly [Buffer, readonly string[]])[] }> {
   const [next, ...texts] = buffers(
-    await link.run("signals_of", [tagOfSubject(subject)], [subject, after, limit, then]),
+    await runner.run("signals_of", [tagOfSubject(subject)], [subject, after, limit, then]),
   );
   const found = pairsOf(texts).map(([signal, ids]) => [signal, text(ids).split(" ").filter(Boolean)] as const);
   return { next: next?.length ? Number(text(next)) : undefined, found };

@@ -13,16 +13,16 @@ import { createEndings } from "./endings.ts";
 import { createEvents } from "./events.ts";
 import { Expiry } from "./expiry.ts";
 import { createForgetting } from "./forget.ts";
-import { Link, type LinkOptions } from "./link.ts";
 import { createLists } from "./lists.ts";
 import { createLogReader } from "./log-reader.ts";
 import { createReplicas, type Replicas } from "./replicas.ts";
+import { ScriptRunner, type ScriptRunnerOptions } from "./script-runner.ts";
 import { createSessionSteps } from "./session-steps.ts";
 import { createSignalLog } from "./signal-log.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 import { createUpstream } from "./upstream.ts";
 
-export type RedisStoreOptions = LinkOptions & {
+export type RedisStoreOptions = ScriptRunnerOptions & {
   /** How long an ended session is remembered, in ms. It is at least the longest life of an access token. */
   readonly markerLifeMs: number;
   /** How long the signal log keeps signals that a subscription has not read, in ms. Default: a day. */
@@ -32,11 +32,11 @@ export type RedisStoreOptions = LinkOptions & {
 /** Connects to Redis, and waits for it as long as for one command. @throws StoreRefused if Redis responds but must not be used */
 export async function createRedisStore(options: RedisStoreOptions): Promise<StoreWithSignals> {
   const connections = createRedisConnections(options.target, options.commandTimeoutMs, options.log);
-  const link = new Link(options, connections.connect());
-  const replicas = createReplicas(options, connections, link.client);
-  const store = composeStore(options, connections, link, replicas);
+  const runner = new ScriptRunner(options, connections.connect());
+  const replicas = createReplicas(options, connections, runner.client);
+  const store = composeStore(options, connections, runner, replicas);
   try {
-    await link.start(replicas.ready);
+    await runner.start(replicas.ready);
     return store;
   } catch (error) {
     await store.close();
@@ -47,40 +47,40 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
 function composeStore(
   options: RedisStoreOptions,
   connections: RedisConnections,
-  link: Link,
+  runner: ScriptRunner,
   replicas: Replicas,
 ): StoreWithSignals {
   const { acknowledge } = replicas;
   const { markerLifeMs, reuseIntervalMs, signalsRetentionMs = DEFAULT_RETENTION_MS } = options;
-  const subscription = subscribe(link.client, connections, channelOf(options.target));
-  const expiry = new Expiry(link, markerLifeMs);
-  const ends = createSubjectEnds(link, acknowledge, markerLifeMs);
-  const endings = createEndings(link, acknowledge, markerLifeMs, ends);
-  const log = createSignalLog(link, signalsRetentionMs);
+  const subscription = subscribe(runner.client, connections, channelOf(options.target));
+  const expiry = new Expiry(runner, markerLifeMs);
+  const ends = createSubjectEnds(runner, acknowledge, markerLifeMs);
+  const endings = createEndings(runner, acknowledge, markerLifeMs, ends);
+  const log = createSignalLog(runner, signalsRetentionMs);
   return {
-    ...createSessionSteps({ link, acknowledge, reuseIntervalMs, markerLifeMs }),
+    ...createSessionSteps({ runner, acknowledge, reuseIntervalMs, markerLifeMs }),
     ...endings,
-    ...createLists(link),
-    ...createUpstream(link, acknowledge),
-    ...createEvents(link),
-    ...createCreation(link, acknowledge, markerLifeMs, endings.endOwned),
+    ...createLists(runner),
+    ...createUpstream(runner, acknowledge),
+    ...createEvents(runner),
+    ...createCreation(runner, acknowledge, markerLifeMs, endings.endOwned),
     endAll: ends.endAll,
-    forget: createForgetting(link, acknowledge, ends.finish),
+    forget: createForgetting(runner, acknowledge, ends.finish),
     expire: () => expiry.step(),
-    revocations: createLogReader(link, ends.finish),
+    revocations: createLogReader(runner, ends.finish),
     onRevocation: subscription.add,
-    ...createAttached(link, acknowledge, endings.endOwned),
+    ...createAttached(runner, acknowledge, endings.endOwned),
     onAttachedEnd: subscription.addHandOver,
-    signals: { log, subscriptions: createSubscriptions(link, acknowledge, log) },
-    ...link.time,
+    signals: { log, subscriptions: createSubscriptions(runner, acknowledge, log) },
+    ...runner.time,
     async ping() {
-      await link.ping();
+      await runner.ping();
       replicas.check();
     },
     async close() {
       subscription.close();
       replicas.close();
-      link.close();
+      runner.close();
       connections.close();
     },
   };

@@ -3,9 +3,9 @@ import type { DeliveryCounts, SubscriptionStore } from "../../signals/ports.ts";
 import { subscriptionOf } from "../signal-text.ts";
 import type { Argument } from "./connection/send.ts";
 import { buffers, pairsOf, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { FIRST_TAG, TAGS } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 import type { RedisSignalLog } from "./signal-log.ts";
 
 /** The prefix of the fields that have the status of a subscription, the part that the service, not an operator, changes. */
@@ -13,19 +13,19 @@ const STATUS = "=";
 const NONE: DeliveryCounts = { delivered: 0, deadLetters: 0 };
 
 export function createSubscriptions(
-  link: Pick<Link, "run">,
+  runner: Pick<ScriptRunner, "run">,
   acknowledge: Acknowledge,
   log: RedisSignalLog,
 ): SubscriptionStore {
   const change = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> =>
-    text(await link.run("subscription", [FIRST_TAG], [verb, id, ...args])) === "done";
+    text(await runner.run("subscription", [FIRST_TAG], [verb, id, ...args])) === "done";
   const changeDurably = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> => {
     const isDone = await change(verb, id, args);
     if (isDone) await acknowledge(FIRST_TAG, ["b"]);
     return isDone;
   };
   const get = async (id: string): Promise<Subscription | undefined> => {
-    const [rows, readers] = await Promise.all([readRows(link, id), log.readers(TAGS, id)]);
+    const [rows, readers] = await Promise.all([readRows(runner, id), log.readers(TAGS, id)]);
     return rows.get(id)?.(sum(readers).get(id));
   };
 
@@ -46,15 +46,15 @@ export function createSubscriptions(
 
     async list() {
       const counts = sum(await log.readers(TAGS));
-      const rows = await readRows(link);
+      const rows = await readRows(runner);
       return [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([id, row]) => row(counts.get(id)));
     },
 
     async known() {
-      return [...(await readRows(link)).values()].map((row) => row());
+      return [...(await readRows(runner)).values()].map((row) => row());
     },
 
-    repair: () => repair(link, log),
+    repair: () => repair(runner, log),
 
     // The signals that the new definition wants beside endings are logged from before it is written until the subscription is deleted. If a
     // later definition does not want them any more, its filter leaves them out.
@@ -81,11 +81,11 @@ export function createSubscriptions(
   };
 }
 
-async function repair(link: Pick<Link, "run">, log: RedisSignalLog): Promise<void> {
+async function repair(runner: Pick<ScriptRunner, "run">, log: RedisSignalLog): Promise<void> {
   // A definition is written before its cursors. So the cursors are read first: in the other order, a subscription that is created in
   // between would have cursors and no definition, and would be taken for a deleted one.
   const readers = await log.readers(TAGS);
-  const rows = await readRows(link);
+  const rows = await readRows(runner);
   const deleted = new Set(readers.flatMap((each) => [...each.keys()].filter((id) => !rows.has(id))));
   for (const id of deleted) await log.changeReaders("remove", id);
   for (const [id, row] of rows) {
@@ -96,11 +96,11 @@ async function repair(link: Pick<Link, "run">, log: RedisSignalLog): Promise<voi
 
 /** Returns, for each subscription id, a function that makes the subscription from its counts. @param only the only one to read, if given */
 async function readRows(
-  link: Pick<Link, "run">,
+  runner: Pick<ScriptRunner, "run">,
   only?: string,
 ): Promise<Map<string, (counts?: DeliveryCounts) => Subscription>> {
   const args = only === undefined ? ["list", ""] : ["get", only];
-  const fields = new Map(pairsOf(buffers(await link.run("subscription", [FIRST_TAG], args)).map(String)));
+  const fields = new Map(pairsOf(buffers(await runner.run("subscription", [FIRST_TAG], args)).map(String)));
   const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS));
   return new Map(
     ids.map((id) => {

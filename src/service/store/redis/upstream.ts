@@ -7,9 +7,9 @@ import type { UpstreamLogin } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { hashOf } from "../provider-notes.ts";
 import { buffers, sessionId, text } from "./encoding/replies.ts";
-import type { Link } from "./link.ts";
 import { slicesOf, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 /** The length of a name, in characters (UPSTREAM in lua/lib/partition.lua). */
 const NAME_LENGTH = 22;
@@ -26,25 +26,25 @@ export function loginNameOf(login: UpstreamLogin): string {
 }
 
 export function createUpstream(
-  link: Pick<Link, "run" | "clustered">,
+  runner: Pick<ScriptRunner, "run" | "clustered">,
   acknowledge: Acknowledge,
 ): Pick<SessionStore, "sessionsOf" | "isNoted" | "note"> {
   return {
     async sessionsOf(login) {
-      const slots = slicesOf(link);
-      const found = await Promise.all(slots.map((tags) => link.run("upstream", tags, [loginNameOf(login)])));
+      const slots = slicesOf(runner);
+      const found = await Promise.all(slots.map((tags) => runner.run("upstream", tags, [loginNameOf(login)])));
       return found.flatMap((reply) => buffers(reply).map(sessionId));
     },
 
     async isNoted(note) {
       const id = hashOf(note);
-      return text(await link.run("token", [tagOfSubject(id)], [id, 0])) === "used";
+      return text(await runner.run("token", [tagOfSubject(id)], [id, 0])) === "used";
     },
 
     async note(note, lifeMs) {
       const id = hashOf(note);
       const tag = tagOfSubject(id);
-      await link.run("token", [tag], [id, lifeMs]);
+      await runner.run("token", [tag], [id, lifeMs]);
       await acknowledge(tag, [`T${id}`]);
     },
   };

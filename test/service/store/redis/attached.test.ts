@@ -2,15 +2,15 @@
 import { expect, test } from "vitest";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { createAttached } from "../../../../src/service/store/redis/attached.ts";
-import type { Link } from "../../../../src/service/store/redis/link.ts";
 import { tagOfSession } from "../../../../src/service/store/redis/partitions.ts";
+import type { ScriptRunner } from "../../../../src/service/store/redis/script-runner.ts";
 import { elsewhere, sidOf } from "../../../support/store/sessions.ts";
 
 test("a session whose end fails is found again", async () => {
   const [actor, sid] = [sidOf("support"), sidOf(elsewhere("support"))];
   const notes = new Set<string>([sid]);
   const listed = (tag: string) => (tag === tagOfSession(actor) ? [String(notes.size), ...notes] : ["0"]);
-  const run: Link["run"] = async (verb, tags) => {
+  const run: ScriptRunner["run"] = async (verb, tags) => {
     if (verb === "attached") return tags.flatMap(listed).map((text) => Buffer.from(text));
     if (verb === "detach") notes.clear();
     return Buffer.from("u");

@@ -5,8 +5,8 @@ import { type SessionStore, StoreUnavailable } from "../../../../src/service/ses
 import { RECORDED_WITHIN_MS } from "../../../../src/service/store/event-text.ts";
 import { createRedisConnections } from "../../../../src/service/store/redis/connection/connection.ts";
 import { createSubjectEnds, type SubjectEnds } from "../../../../src/service/store/redis/end-all.ts";
-import { Link } from "../../../../src/service/store/redis/link.ts";
 import { tagOfSubject } from "../../../../src/service/store/redis/partitions.ts";
+import { ScriptRunner } from "../../../../src/service/store/redis/script-runner.ts";
 import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis, startReplica } from "../../../support/redis.ts";
@@ -48,14 +48,14 @@ async function logged(store: SessionStore, sids: readonly SessionId[]): Promise<
 async function ends(redis: RedisServer, after: (verb: string) => Promise<void>): Promise<SubjectEnds> {
   const options = redisOptions(redis.url, PATIENT);
   const connections = createRedisConnections(options.target, options.commandTimeoutMs);
-  const link = new Link(options, connections.connect());
+  const runner = new ScriptRunner(options, connections.connect());
   onTestFinished(() => {
-    link.close();
+    runner.close();
     connections.close();
   });
-  await link.start(Promise.resolve());
-  const run: Link["run"] = async (verb, tags, args) => {
-    const reply = await link.run(verb, tags, args);
+  await runner.start(Promise.resolve());
+  const run: ScriptRunner["run"] = async (verb, tags, args) => {
+    const reply = await runner.run(verb, tags, args);
     await after(verb);
     return reply;
   };

@@ -210,11 +210,11 @@ test("of what several nodes return, the earliest time and the latest logout of e
   const times = [5_000, 3_000, 4_000];
   const logouts = [100, 300, 200];
   let calls = 0;
-  const link = async () => {
+  const run = async () => {
     const at = calls++ % times.length;
     return [String(times[at]), `* ${logouts[at]}`].map((each) => Buffer.from(each));
   };
-  const read = createLogReader({ run: link, clustered: false }, async () => {});
+  const read = createLogReader({ run, clustered: false }, async () => {});
   const first = await read(undefined);
   expect(calls).toBeGreaterThan(2);
   expect(first).toMatchObject({ now: 3_000, revokedUntil: 300, revocations: [] });

@@ -161,7 +161,7 @@ function createClient(target: RedisTarget, access: Access, commandTimeoutMs: num
     db: target.db,
     disableClientInfo: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    // Link (link.ts) checks whether Redis is ready. ioredis checks only a master that Sentinel names: it may have been demoted.
+    // script-runner.ts checks whether Redis is ready. ioredis checks only a master that Sentinel names: it may have been demoted.
     enableReadyCheck: target.kind === "sentinel",
     maxLoadingRetryTime: 250,
     enableOfflineQueue: false,
@@ -186,7 +186,7 @@ function createClient(target: RedisTarget, access: Access, commandTimeoutMs: num
     });
   }
   return new Cluster([...target.nodes], {
-    // Commands may wait in the client while a node is connecting. While the whole cluster is unavailable, Link (link.ts) sends none.
+    // Commands may wait in the client while a node is connecting. While the whole cluster is unavailable, script-runner.ts sends none.
     enableOfflineQueue: true,
     enableReadyCheck: false,
     clusterRetryStrategy: backoff,

@@ -14,7 +14,7 @@ local verb, -- 'add', 'restart' or 'remove'
 local line = '\n' .. subscription .. wanted_notices .. '\n'
 for _, partition in ipairs(KEYS) do
   local readers, state_key, notices_key = partition .. KEY.signal_readers, partition .. KEY.signal_state, partition .. KEY.notices
-  -- In a cluster every second key names no partition (link.ts).
+  -- In a cluster every second key names no partition (script-runner.ts).
   if string.sub(partition, -1) ~= '}' then
     -- there is nothing to do for a key without a partition
   elseif verb == 'add' then

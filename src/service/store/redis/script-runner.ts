@@ -1,5 +1,5 @@
 /**
- * Access to Redis: checks whether it may be used, logs its problems, and runs scripts. The check runs when a connection is established,
+ * Runs scripts on Redis: checks whether it may be used, and logs its problems. The check runs when a connection is established,
  * before anything else is sent, and every two seconds, so that a changed policy or permission is noticed.
  */
 
@@ -16,7 +16,7 @@ import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { Clocks, type Window } from "./partitions.ts";
 import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
 
-export type LinkOptions = {
+export type ScriptRunnerOptions = {
   readonly target: RedisTarget;
   readonly commandTimeoutMs: number;
   /** How many replicas must have received a login, an update or an ending before it is acknowledged. */
@@ -44,10 +44,10 @@ const RECHECK_INTERVAL_MS = 2_000;
 /** How often a command that Redis did not execute is sent again. */
 const RESENDINGS = 4;
 
-export class Link {
+export class ScriptRunner {
   readonly client: Client;
   readonly clustered: boolean;
-  readonly #options: LinkOptions;
+  readonly #options: ScriptRunnerOptions;
   readonly #scripts: Scripts;
   readonly #sender: CommandSender;
   readonly #needed: readonly string[];
@@ -64,7 +64,7 @@ export class Link {
   #closed = false;
   readonly #problems: ReturnType<typeof createProblemLog>;
 
-  constructor(options: LinkOptions, client: Client) {
+  constructor(options: ScriptRunnerOptions, client: Client) {
     this.#options = options;
     this.#scripts = options.scripts ?? loadScripts();
     this.#problems = createProblemLog(options.log);
