@@ -1,4 +1,4 @@
-import type { Request, Response } from "../platform/listener/exchange.ts";
+import type { HttpRequest, HttpResponse } from "../platform/listener/handler.ts";
 
 /** How many bytes the bodies of a request and of its response have so far. */
 interface BodyBytes {
@@ -11,7 +11,7 @@ interface BodyBytes {
  * OpenTelemetry defines `http.server.request.body.size`. Node counts bytes only for a whole connection, so this function replaces the
  * methods through which all bytes of a body pass.
  */
-export function countBodyBytes(request: Request, response: Response): BodyBytes {
+export function countBodyBytes(request: HttpRequest, response: HttpResponse): BodyBytes {
   // A pipelined request waits for the response before it, and its body may arrive meanwhile.
   const bytes = { request: request.readableLength, response: 0 };
   observe(request, "push", (chunk) => {

@@ -4,7 +4,7 @@ import { createHttpHandler, type NodeHandler, problemEncoder, protobufCodec } fr
 import type { Taken } from "../platform/files/follow.ts";
 import { readCertificate } from "../platform/listener/certificate-files.ts";
 import { withCors } from "../platform/listener/cors.ts";
-import { type Handler, type Responder, respond } from "../platform/listener/exchange.ts";
+import { type Handler, type Responder, respond } from "../platform/listener/handler.ts";
 import { withOneHost, withPages } from "../platform/listener/layers.ts";
 import { healthz, type Page, type Render } from "../platform/listener/pages.ts";
 import { resources } from "../platform/listener/resources.ts";

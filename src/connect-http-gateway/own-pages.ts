@@ -1,4 +1,4 @@
-import { type Handler, type Request, respond } from "../platform/listener/exchange.ts";
+import { type Handler, type HttpRequest, respond } from "../platform/listener/handler.ts";
 import { crossSiteFault, isAtHost, isSafe } from "../platform/net/cross-site.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import type { WriteLog } from "./request-log.ts";
@@ -28,12 +28,12 @@ export function fromOwnPages(
   };
 }
 
-const textOf = ({ headers }: Request, name: string): string | null => headers[name]?.toString() ?? null;
+const textOf = ({ headers }: HttpRequest, name: string): string | null => headers[name]?.toString() ?? null;
 
-const isTrusted = ({ socket }: Request, trust: GatewayArguments["trustForwarded"]): boolean =>
+const isTrusted = ({ socket }: HttpRequest, trust: GatewayArguments["trustForwarded"]): boolean =>
   typeof trust === "boolean" ? trust : trust(socket.remoteAddress ?? "");
 
-const hostOf = (request: Request, trustForwarded: GatewayArguments["trustForwarded"]): string | null =>
+const hostOf = (request: HttpRequest, trustForwarded: GatewayArguments["trustForwarded"]): string | null =>
   (isTrusted(request, trustForwarded) ? textOf(request, "x-forwarded-host") : null) ??
   textOf(request, ":authority") ??
   textOf(request, "host");

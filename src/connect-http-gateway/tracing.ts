@@ -1,7 +1,7 @@
 /** Spans of requests and of the calls that they cause, by OTLP. The module is loaded only if they are asked for. */
 import type { Transport } from "@connectrpc/connect";
 import { trace } from "@opentelemetry/api";
-import type { Handler } from "../platform/listener/exchange.ts";
+import type { Handler } from "../platform/listener/handler.ts";
 import { traceCalls } from "../platform/telemetry/calls.ts";
 import { traceRequests } from "../platform/telemetry/requests.ts";
 import { createTraceBucket } from "../platform/telemetry/sampler.ts";

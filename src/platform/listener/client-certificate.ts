@@ -1,5 +1,5 @@
 import type { TLSSocket } from "node:tls";
-import type { Request } from "./exchange.ts";
+import type { HttpRequest } from "./handler.ts";
 
 export type PeerCertificate = {
   /** Whether a trusted authority has issued the certificate for clients, and it was valid when the connection was made. */
@@ -10,7 +10,7 @@ export type PeerCertificate = {
   readonly expiresAt: number;
 };
 
-export function clientCertificateOf(request: Request): PeerCertificate | undefined {
+export function clientCertificateOf(request: HttpRequest): PeerCertificate | undefined {
   const socket = request.socket as Partial<TLSSocket>;
   const certificate = socket.getPeerX509Certificate?.();
   if (certificate === undefined) return undefined;

@@ -1,6 +1,6 @@
 /** CORS with credentials, for exactly the configured origins (Fetch standard, section 3.3). */
 import { cors } from "@connectrpc/connect";
-import { type Handler, type Request, type Response, respond } from "./exchange.ts";
+import { type Handler, type HttpRequest, type HttpResponse, respond } from "./handler.ts";
 import type { SecurityHeaders } from "./layers.ts";
 
 const METHODS = [...cors.allowedMethods, "DELETE"];
@@ -41,7 +41,7 @@ export function withCors(
 ): Handler {
   const [allowedMethods, exposedHeaders] = [methods.join(", "), exposed.join(", ")];
   if (isAllowed === undefined) return next;
-  return (request: Request, response: Response) => {
+  return (request: HttpRequest, response: HttpResponse) => {
     const { origin } = request.headers;
     response.setHeader("vary", "Origin");
     if (typeof origin !== "string" || !isAllowed(origin)) return next(request, response);

@@ -2,7 +2,7 @@
  * Decides by which host names a listener may be called. In DNS rebinding, an attacker makes a domain name resolve to the address of this
  * service. To the browser, the attacker's page then has the origin of this service, but its requests have the attacker's name in `Host`.
  */
-import type { Handler, Request } from "./exchange.ts";
+import type { Handler, HttpRequest } from "./handler.ts";
 
 /** Matches names that public DNS does not have, such as those of a cluster (RFC 6761, 6762, 8375, 9476). */
 const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal|svc|consul|home\.arpa|test|invalid|example)$/;
@@ -36,7 +36,7 @@ export function withHosts(accepts: (authority: string) => boolean, next: Handler
   };
 }
 
-export function authorityOf({ headers }: Request): string | undefined {
+export function authorityOf({ headers }: HttpRequest): string | undefined {
   const { ":authority": authority, host = authority } = headers;
   return typeof host === "string" ? host : undefined;
 }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { afterReading } from "../clock/after-reading.ts";
-import type { Handler } from "./exchange.ts";
+import type { Handler } from "./handler.ts";
 import { type ListenerLimits, MAX_HEAD_BYTES, MAX_LEFTOVER_BYTES, MAX_PIPELINED } from "./limits.ts";
 import { createPendingBodies } from "./pending-bodies.ts";
 

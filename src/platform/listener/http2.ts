@@ -10,7 +10,7 @@ import type { Socket } from "node:net";
 import { TURN_MS, turns } from "../clock/turns.ts";
 import { endSession } from "../http2/end-session.ts";
 import type { Refusal } from "./connections.ts";
-import type { Handler, Request, Response } from "./exchange.ts";
+import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import type { Protocol } from "./http1.ts";
 import {
   FRAMES_PER_REQUEST,
@@ -72,7 +72,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     if (++session.openStreams > MAX_STREAMS + MAX_RESETS) return calm(stream.session as Http2Session);
     timeouts.add(stream, request, response, nowMs);
     stream.once("close", onStreamClose);
-    handle(request as Request, response as Response);
+    handle(request as HttpRequest, response as HttpResponse);
   });
   function onStreamClose(this: ServerHttp2Stream) {
     const open = timeouts.remove(this);

@@ -1,8 +1,8 @@
 /** Reads and sends JSON for the few handlers that are not RPCs. */
-import { type Request, type Response, respond } from "./exchange.ts";
+import { type HttpRequest, type HttpResponse, respond } from "./handler.ts";
 
 /** Returns undefined if the body is longer than `maxBytes`, or if the client has disconnected. */
-export async function readBody(request: Request, maxBytes: number): Promise<string | undefined> {
+export async function readBody(request: HttpRequest, maxBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let length = 0;
   try {
@@ -19,7 +19,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<stri
 
 /** Sends a value as JSON that no cache may keep. */
 export function sendJson(
-  response: Response,
+  response: HttpResponse,
   status: number,
   value: unknown,
   headers: Readonly<Record<string, string | string[]>> = {},

@@ -9,7 +9,7 @@
  */
 import { connect, type Server, type Socket } from "node:net";
 import { type Turns, turns as turnsOfProcess } from "../clock/turns.ts";
-import { type Request, WAITED_MS } from "./exchange.ts";
+import { type HttpRequest, WAITED_MS } from "./handler.ts";
 
 /** A connection counts as not delayed if it waited for less than this fraction of the allowed time. */
 const PROMPT_PART = 1 / 4;
@@ -148,7 +148,7 @@ export class LateConnections {
     );
   }
 
-  take(request: Request): void {
+  take(request: HttpRequest): void {
     const client = clientOf(request.socket);
     const waited = this.waited.get(client);
     if (waited === undefined) return;

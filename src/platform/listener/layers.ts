@@ -1,6 +1,6 @@
 /** The layers around the handler of a listener. Each decides about a request, or adds to its response, and passes it on. */
 import type { ProxyTrust } from "../net/proxy-trust.ts";
-import { type Handler, type Request, type Response, type Route, respond } from "./exchange.ts";
+import { type Handler, type HttpRequest, type HttpResponse, type Route, respond } from "./handler.ts";
 import { type Render, sendPage } from "./pages.ts";
 import { forwardedScheme } from "./request-source.ts";
 
@@ -39,7 +39,7 @@ export function withOneHost(next: Handler, otherwise: Handler): Handler {
 const SLASH = 0x2f;
 
 /** Replaces a target that is a whole URL by its path and query. @returns whether its host is that of the request */
-function useOriginForm(request: Request): boolean {
+function useOriginForm(request: HttpRequest): boolean {
   const [url, scheme = "", authority = "", path] = /^(https?):\/\/([^/?#]*)\/?(.*)$/is.exec(request.url ?? "") ?? [];
   if (url === undefined) return true;
   request.url = `/${path}`;
@@ -52,7 +52,7 @@ function useOriginForm(request: Request): boolean {
 type Pages = ReadonlyMap<string, Render | string>;
 
 export function withPages(pages: Pages, headersFor: SecurityHeaders, next: Handler): Handler {
-  return (request: Request, response: Response) => {
+  return (request: HttpRequest, response: HttpResponse) => {
     const { url = "" } = request;
     const query = url.indexOf("?");
     const page = pages.get(query < 0 ? url : url.slice(0, query));
@@ -76,7 +76,7 @@ export function withRoute(route: Route, wrap: (handler: Handler) => Handler, nex
 }
 
 /** Returns the headers of the response to this request. The lists are constant, because this function runs for each request. */
-export type SecurityHeaders = (request: Request) => readonly (readonly [name: string, value: string])[];
+export type SecurityHeaders = (request: HttpRequest) => readonly (readonly [name: string, value: string])[];
 
 const ALWAYS = [
   ["x-content-type-options", "nosniff"],
@@ -105,7 +105,7 @@ export function securityHeaders({ tls, trust, hstsMaxAgeMs }: Options): Security
 
 /** Setting headers before the handler runs costs more than sending them with the others, but works with any handler. */
 export function withSecurityHeaders(headersFor: SecurityHeaders, next: Handler): Handler {
-  return (request: Request, response: Response) => {
+  return (request: HttpRequest, response: HttpResponse) => {
     for (const [name, value] of headersFor(request)) response.setHeader(name, value);
     next(request, response);
   };
@@ -119,7 +119,7 @@ export function withNoStore(next: Handler): Handler {
   };
 }
 
-export type SetHeaders = (headers: Headers, response: { readonly request: Request }) => void;
+export type SetHeaders = (headers: Headers, response: { readonly request: HttpRequest }) => void;
 
 /**
  * Returns a function that sets the headers of every response together with its others, which costs almost nothing. To set them before the

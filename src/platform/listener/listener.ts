@@ -3,14 +3,14 @@ import { type AddressInfo, createServer, type ListenOptions, type Server, type S
 import { turns } from "../clock/turns.ts";
 import { Connections, type Refusal } from "./connections.ts";
 import { detectProtocol } from "./detect-protocol.ts";
-import type { Handler, Request, Response } from "./exchange.ts";
+import type { Handler, HttpRequest, HttpResponse } from "./handler.ts";
 import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";
 import { connectTo, LateConnections } from "./late-connections.ts";
 import { DEFAULT_LIMITS, type ListenerLimits } from "./limits.ts";
 import { createSecureSide, type Tls } from "./secure.ts";
 
-export { type Handler, type Request, type Response, respond, type WritableResponse } from "./exchange.ts";
+export { type Handler, type HttpRequest, type HttpResponse, respond, type WritableResponse } from "./handler.ts";
 export type { Tls } from "./secure.ts";
 
 export type Listener = {
@@ -56,7 +56,7 @@ export async function openListener(
   const connections = new Connections(limits);
   let handler: Handler | undefined;
   let waiting: { readonly socket: Socket; readonly sinceMs: number }[] = [];
-  const handle = (request: Request, response: Response) => {
+  const handle = (request: HttpRequest, response: HttpResponse) => {
     if (late.waited.size > 0) late.take(request);
     try {
       handler?.(request, response);

@@ -5,7 +5,7 @@
 import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Writable } from "node:stream";
-import type { Request, Response } from "./exchange.ts";
+import type { HttpRequest, HttpResponse } from "./handler.ts";
 
 export type Output = {
   /**
@@ -19,13 +19,13 @@ export type Output = {
   drained(): Promise<void>;
 };
 
-const outputs = new WeakMap<Request, Output>();
+const outputs = new WeakMap<HttpRequest, Output>();
 
-export function keepOutput(request: Request, response: Response): void {
+export function keepOutput(request: HttpRequest, response: HttpResponse): void {
   outputs.set(request, "stream" in response ? toStream(response) : toSocket(response));
 }
 
-export function outputOf(request: Request): Output | undefined {
+export function outputOf(request: HttpRequest): Output | undefined {
   return outputs.get(request);
 }
 

@@ -1,7 +1,7 @@
 /** Serves the few plain pages of a listener: exact paths, GET and HEAD, no framework. */
 import { constants } from "node:http2";
 import { patientTimeout } from "../clock/after-reading.ts";
-import { type Request, type Response, respond, type WritableResponse } from "./exchange.ts";
+import { type HttpRequest, type HttpResponse, respond, type WritableResponse } from "./handler.ts";
 import { WRITE_TIMEOUT_MS } from "./limits.ts";
 
 export type Page = {
@@ -14,8 +14,8 @@ export type Page = {
   readonly onClosed?: () => void;
 };
 
-export type Render = (request: Request) => Page | Promise<Page>;
-export async function sendPage(render: Render, request: Request, response: Response) {
+export type Render = (request: HttpRequest) => Page | Promise<Page>;
+export async function sendPage(render: Render, request: HttpRequest, response: HttpResponse) {
   const page = await render(request);
   if (page.onClosed !== undefined) response.once("close", page.onClosed);
   const headers = {
@@ -60,7 +60,7 @@ export function publicJson(current: () => string, maxAge: number): Page {
 const PIECE_BYTES = 64 * 1024;
 
 /** Writes a body as fast as the client reads it, and ends the response. If the client reads nothing, the response is cut. */
-async function writeSlowly(response: Response, body: Buffer): Promise<void> {
+async function writeSlowly(response: HttpResponse, body: Buffer): Promise<void> {
   for (let at = 0; at < body.length; at += PIECE_BYTES) {
     const piece = body.subarray(at, at + PIECE_BYTES);
     // TypeScript cannot unify the overloads of `write` in the two types.
@@ -71,7 +71,7 @@ async function writeSlowly(response: Response, body: Buffer): Promise<void> {
 }
 
 /** Resolves with whether the response accepts more bytes. */
-function drained(response: Response): Promise<boolean> {
+function drained(response: HttpResponse): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (takesMore: boolean) => () => {
       cancelTimeout();
@@ -85,7 +85,7 @@ function drained(response: Response): Promise<boolean> {
   });
 }
 
-function cut(response: Response): void {
+function cut(response: HttpResponse): void {
   if ("stream" in response) response.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   else response.destroy();
 }

@@ -1,14 +1,14 @@
 /** Limits how many bodies may be arriving, since they take memory. The oldest is aborted, because bodies of honest clients arrive fast. */
 import { constants } from "node:http2";
-import type { Request } from "./exchange.ts";
+import type { HttpRequest } from "./handler.ts";
 
 export function createPendingBodies(max: number) {
-  const requests = new Set<Request>();
-  function forget(this: Request): void {
+  const requests = new Set<HttpRequest>();
+  function forget(this: HttpRequest): void {
     requests.delete(this);
   }
   return {
-    add(request: Request): void {
+    add(request: HttpRequest): void {
       requests.add(request);
       request.once("end", forget).once("close", forget);
       if (requests.size <= max) return;

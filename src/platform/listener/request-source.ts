@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { constants } from "node:http2";
 import { entryAt, forwardedClient, type ProxyTrust } from "../net/proxy-trust.ts";
 import { clientCertificateOf, type PeerCertificate } from "./client-certificate.ts";
-import type { Request } from "./exchange.ts";
+import type { HttpRequest } from "./handler.ts";
 import { type Output, outputOf } from "./output.ts";
 import { noteUnauthenticated } from "./unauthenticated-requests.ts";
 
@@ -13,13 +13,13 @@ const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32})-(?!0{16})[\da-f]{1
 
 /** The source of a request. The address, the origin and the ids are determined only when they are asked for: most requests need none. */
 export class NodeRequestSource {
-  readonly #request: Request;
+  readonly #request: HttpRequest;
   readonly #trust: ProxyTrust;
   readonly #traceId: (() => string | undefined) | undefined;
   #requestId: string | undefined;
 
   /** @param trust the proxies in front that are trusted (`TRUST_PROXY`) @param traceId returns the trace of the current request */
-  constructor(request: Request, trust: ProxyTrust, traceId?: () => string | undefined) {
+  constructor(request: HttpRequest, trust: ProxyTrust, traceId?: () => string | undefined) {
     this.#request = request;
     this.#trust = trust;
     this.#traceId = traceId;
@@ -92,18 +92,18 @@ function matched(header: string | readonly string[] | undefined, form: RegExp): 
 }
 
 /** Returns the scheme with which the client called the outermost trusted proxy, if that proxy reports it. */
-export function forwardedScheme(request: Request, trust: ProxyTrust): "http" | "https" | undefined {
+export function forwardedScheme(request: HttpRequest, trust: ProxyTrust): "http" | "https" | undefined {
   const header = trust === 0 ? undefined : textOf(request, "x-forwarded-proto");
   if (header === undefined) return undefined;
   const scheme = entryAt(header, typeof trust === "number" ? trust : clientOf(request, trust).proxies)?.toLowerCase();
   return scheme === "http" || scheme === "https" ? scheme : undefined;
 }
 
-const clientOf = (request: Request, trust: ProxyTrust) =>
+const clientOf = (request: HttpRequest, trust: ProxyTrust) =>
   forwardedClient(request.socket.remoteAddress, textOf(request, "x-forwarded-for"), trust);
 
 /** Returns the text of a header. Node joins the lines of these headers by commas. */
-function textOf({ headers }: Request, name: "x-forwarded-for" | "x-forwarded-proto"): string | undefined {
+function textOf({ headers }: HttpRequest, name: "x-forwarded-for" | "x-forwarded-proto"): string | undefined {
   const header = headers[name];
   return typeof header === "string" ? header : undefined;
 }

@@ -5,7 +5,7 @@
 import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { subnetOf } from "../net/subnet.ts";
-import type { Request } from "./exchange.ts";
+import type { HttpRequest } from "./handler.ts";
 
 /** How many HTTP/2 requests without an authentic credential an address may make in a burst. */
 export const MAX_UNAUTHENTICATED = 200;
@@ -21,7 +21,7 @@ const THIS_MACHINE = new Set(["127.0.0.1", "::1", "::ffff:127.0.0.1"]);
 /** Requests that had no authentic credential, although the status of their responses is that of a success. */
 const noted = new WeakSet<object>();
 
-export function noteUnauthenticated(request: Request): void {
+export function noteUnauthenticated(request: HttpRequest): void {
   noted.add(request);
 }
 

@@ -9,7 +9,7 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import type { Handler, Request, Response } from "../listener/exchange.ts";
+import type { Handler, HttpRequest, HttpResponse } from "../listener/handler.ts";
 import type { TraceLimits } from "./sampler.ts";
 
 /** The methods that name a span. The span of any other method is named `HTTP`. */
@@ -33,7 +33,7 @@ export function traceRequests(tracer: Tracer, handler: Handler, limits: TraceLim
   };
 }
 
-function record(span: Span, request: Request, response: Response): void {
+function record(span: Span, request: HttpRequest, response: HttpResponse): void {
   const { socket } = request;
   span.setAttributes({
     "http.request.method": METHODS.has(request.method ?? "") ? (request.method as string) : "_OTHER",

@@ -6,7 +6,7 @@ import { SessionAdminService } from "../../../gen/auth/admin/v1/session_admin_pb
 import { SharedSignalsServiceRoutes } from "../../../gen/auth/admin/v1/shared_signals_http.ts";
 import { SharedSignalsService } from "../../../gen/auth/admin/v1/shared_signals_pb.ts";
 import { SignalsAdminService } from "../../../gen/auth/admin/v1/signals_admin_pb.ts";
-import { type Handler, type Responder, respond } from "../../platform/listener/exchange.ts";
+import { type Handler, type Responder, respond } from "../../platform/listener/handler.ts";
 import { acceptsHost, authorityOf, reportForeignPages, withHosts } from "../../platform/listener/hosts.ts";
 import { NodeRequestSource } from "../../platform/listener/request-source.ts";
 import { OWN_PAGES_ALONE } from "../../platform/net/cross-site.ts";

@@ -7,13 +7,13 @@ import { addReflection } from "../../connect-grpc-reflection/index.ts";
 import { withCors } from "../../platform/listener/cors.ts";
 import {
   type Handler,
-  type Request,
+  type HttpRequest,
+  type HttpResponse,
   type Responder,
-  type Response,
   type Route,
   WAITED_MS,
   type WritableResponse,
-} from "../../platform/listener/exchange.ts";
+} from "../../platform/listener/handler.ts";
 import {
   headerSetter,
   type SecurityHeaders,
@@ -168,7 +168,10 @@ function headersOf({ tlsCertFile, trustProxy, hstsMaxAgeMs }: Config): SecurityH
 }
 
 function notFound({ notFound: otherwise }: ApiParts) {
-  return (request: Pick<Request, "method" | "headers">, response: WritableResponse & Pick<Response, "setHeader">) => {
+  return (
+    request: Pick<HttpRequest, "method" | "headers">,
+    response: WritableResponse & Pick<HttpResponse, "setHeader">,
+  ) => {
     const unknown = unknownGrpcMethod(request.method, request.headers["content-type"]);
     if (unknown === undefined) return otherwise(request, response);
     // For an unknown method, gRPC requires a response that has trailers alone. Node sends such a response only without `writeHead`.
@@ -207,7 +210,7 @@ function callOptions(config: Config, deps: ApiDeps, { gates }: ApiParts) {
       return refused instanceof Promise ? refused.then(throwError) : throwError(refused);
     },
     interceptors: [...(telemetry?.interceptors ?? [])],
-    contextValues: (request: Request) =>
+    contextValues: (request: HttpRequest) =>
       new RequestContext(() => new NodeRequestSource(request, trust, telemetry?.traceId), request[WAITED_MS]),
     jsonOptions,
     compressMinBytes,

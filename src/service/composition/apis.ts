@@ -1,7 +1,7 @@
 /** Creates both APIs over the same store, tokens, limits and audit. */
 
 import { steadyClock } from "../../platform/clock/turns.ts";
-import type { Handler } from "../../platform/listener/exchange.ts";
+import type { Handler } from "../../platform/listener/handler.ts";
 import { checkAtIntervals } from "../../platform/listener/pages.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
 import type { OverloadControl } from "../api/limits/overload.ts";

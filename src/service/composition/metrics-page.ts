@@ -1,5 +1,5 @@
 import { clientCertificateOf } from "../../platform/listener/client-certificate.ts";
-import type { Request } from "../../platform/listener/listener.ts";
+import type { HttpRequest } from "../../platform/listener/listener.ts";
 import { type Page, type Render, shareWhileSent } from "../../platform/listener/pages.ts";
 import { identifyAdmin } from "../api/admin/credential.ts";
 import type { Metrics } from "../observability/metrics.ts";
@@ -22,7 +22,7 @@ export function metricsPage(metrics: Metrics, access: AdminAccess | undefined): 
   return (request) => (access && refusal(access, request)) ?? current();
 }
 
-function refusal(access: AdminAccess, request: Request): Page | undefined {
+function refusal(access: AdminAccess, request: HttpRequest): Page | undefined {
   const identified = identifyAdmin(access, request.headers.authorization, clientCertificateOf(request));
   if (!identified.ok) return UNAUTHENTICATED;
   return identified.caller.may("metrics") ? undefined : NOT_ALLOWED;

@@ -1,6 +1,6 @@
 /** Composes sign-in by OpenID Connect providers. Its modules are loaded only if a provider is configured. */
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { Request, Route } from "../../platform/listener/exchange.ts";
+import type { HttpRequest, Route } from "../../platform/listener/handler.ts";
 import { NodeRequestSource } from "../../platform/listener/request-source.ts";
 import { crossSiteFault } from "../../platform/net/cross-site.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
@@ -101,7 +101,7 @@ export function openProviderSignIn(config: Config, deps: Deps, modules: LoadedPr
   const trust = proxyTrust(config.trustProxy);
   const rules = { isAllowed, allowSameSite, allowCrossSite: false };
   const providers = () => modules.providers.current;
-  const requesterOf = (request: Request) => requesterBehind(request, trust);
+  const requesterOf = (request: HttpRequest) => requesterBehind(request, trust);
   const sessions = modules.sessionsOfBrowsers({
     ...deps,
     requesterOf,
@@ -143,7 +143,7 @@ type Trust = ReturnType<typeof proxyTrust>;
 
 function cookiesOfBrowsers(config: Config, deps: Deps, trust: Trust): BrowserCookies {
   const { cookie } = deps;
-  const sentBy = (request: Request) => ({
+  const sentBy = (request: HttpRequest) => ({
     header: request.headers.cookie ?? null,
     origin: new NodeRequestSource(request, trust).origin(),
   });
@@ -158,7 +158,7 @@ function cookiesOfBrowsers(config: Config, deps: Deps, trust: Trust): BrowserCoo
   };
 }
 
-function requesterBehind(request: Request, trust: Trust): Requester {
+function requesterBehind(request: HttpRequest, trust: Trust): Requester {
   const source = new NodeRequestSource(request, trust);
   const [address, userAgent] = [source.address(), source.userAgent()];
   const correlation = () => source.correlation();

@@ -2,7 +2,7 @@ import { OAuthServiceRoutes } from "../../../gen/auth/v1/oauth_http.ts";
 import { OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
 import { SessionServiceRoutes } from "../../../gen/auth/v1/session_http.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
-import type { Handler, Route } from "../../platform/listener/exchange.ts";
+import type { Handler, Route } from "../../platform/listener/handler.ts";
 import { publicJson } from "../../platform/listener/pages.ts";
 import { matchOrigins } from "../../platform/net/origins.ts";
 import { jsonOptions } from "../api/connect-options.ts";

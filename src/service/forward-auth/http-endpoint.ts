@@ -4,7 +4,7 @@
  * 401 and 403, and passes no header on by itself. They send the headers of the request, with any method, and no body. The headers
  * `X-Forwarded-Method`, `-Host` and `-Uri` describe the request.
  */
-import { type Handler, type Request, respond } from "../../platform/listener/listener.ts";
+import { type Handler, type HttpRequest, respond } from "../../platform/listener/listener.ts";
 import { isSafe } from "../../server/same-origin.ts";
 import type { AuthCheck, AuthDecision } from "./check.ts";
 import type { Outcomes } from "./outcomes.ts";
@@ -62,7 +62,7 @@ function cookieHeaders(
  * Returns the method of the check itself, if it is not safe; otherwise undefined. A gateway that does not report the method of the request,
  * as Envoy's `http_service`, asks by the same method. Others ask by GET.
  */
-function changingMethodOf({ method = "GET" }: Request): string | undefined {
+function changingMethodOf({ method = "GET" }: HttpRequest): string | undefined {
   return isSafe({ method }) ? undefined : method;
 }
 
@@ -70,7 +70,7 @@ function changingMethodOf({ method = "GET" }: Request): string | undefined {
  * Returns the header `Authorization`. Node keeps only the first of several, but the upstream may read another. So all are joined with
  * commas, which no token contains, and are refused.
  */
-function authorizationOf({ headers, rawHeaders }: Request): string | undefined {
+function authorizationOf({ headers, rawHeaders }: HttpRequest): string | undefined {
   if (headers.authorization === undefined) return undefined;
   const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === "authorization");
   return values.join(", ");

@@ -1,5 +1,5 @@
 /** Receives back-channel logouts: providers call `POST /v1/auth/backchannel-logout` when they have ended a login. */
-import type { Request } from "../../platform/listener/exchange.ts";
+import type { HttpRequest } from "../../platform/listener/handler.ts";
 import { readBody } from "../../platform/listener/json.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import { type LogoutToken, MAX_AGE_SECONDS } from "./logout-token.ts";
@@ -28,7 +28,7 @@ type Deps = ReceiverDeps & {
     text: string,
   ) => Promise<{ readonly ok: true; readonly token: LogoutToken } | TokenFailure>;
   /** Ends the sessions of a login, and returns how many. Rejects if some may still be live. */
-  readonly end: (login: EndedLogin, request: Request) => Promise<number>;
+  readonly end: (login: EndedLogin, request: HttpRequest) => Promise<number>;
   readonly tokens: UsedTokens;
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
 };
@@ -42,7 +42,7 @@ const REMEMBERED_MS = (MAX_AGE_SECONDS + CLOCK_SKEW_SECONDS) * 1000;
 export function createBackchannelLogout(deps: Deps) {
   const { tokens } = deps;
 
-  async function receive(request: Request): Promise<Received> {
+  async function receive(request: HttpRequest): Promise<Received> {
     const text = new URLSearchParams((await readBody(request, MAX_BYTES)) ?? "").getAll("logout_token");
     const [token = ""] = text;
     const address = text.length === 1 ? partiesOf(token) : undefined;

@@ -1,5 +1,5 @@
 /** Creates, elevates and ends the sessions of browsers that sign in by a provider. */
-import type { Request } from "../../platform/listener/exchange.ts";
+import type { HttpRequest } from "../../platform/listener/handler.ts";
 import { elevate } from "../session/admin/admin.ts";
 import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
@@ -19,12 +19,12 @@ import type { User } from "./user.ts";
 /** The cookies of a browser. What they are to become are `Set-Cookie` values. */
 export type BrowserCookies = {
   /** Returns the refresh tokens of a request. */
-  read(request: Request): PresentedCookie;
+  read(request: HttpRequest): PresentedCookie;
   set(issued: IssuedTokens): readonly string[];
   /** Removes refresh tokens of other scopes, if the browser has sent several. */
-  removeElsewhere(request: Request): readonly string[];
+  removeElsewhere(request: HttpRequest): readonly string[];
   /** Removes what a logout removes. */
-  removeAll(request: Request): readonly string[];
+  removeAll(request: HttpRequest): readonly string[];
 };
 
 type Deps = Parameters<typeof create>[0] &
@@ -32,7 +32,7 @@ type Deps = Parameters<typeof create>[0] &
     readonly store: SessionStore;
     readonly refreshTokens: RefreshTokens;
     readonly cookies: BrowserCookies;
-    readonly requesterOf: (request: Request) => Requester;
+    readonly requesterOf: (request: HttpRequest) => Requester;
     /** The settings of new sessions. */
     readonly defaults: Parameters<typeof sessionOfLogin>[0];
     readonly audience: string;
@@ -46,8 +46,8 @@ type Deps = Parameters<typeof create>[0] &
 
 export function sessionsOfBrowsers(deps: Deps): SessionsOfBrowsers {
   const { cookies, requesterOf, refreshTokens, store } = deps;
-  const presented = (request: Request) => authenticateCookie(refreshTokens, cookies.read(request));
-  const currentOf = async (request: Request) => {
+  const presented = (request: HttpRequest) => authenticateCookie(refreshTokens, cookies.read(request));
+  const currentOf = async (request: HttpRequest) => {
     const found = presented(request);
     const ordered = found.ok ? await newestFirst(store, found.tokens) : found;
     return ordered.ok ? ordered.tokens[0].sid : undefined;

@@ -1,6 +1,6 @@
 /** The pages between an application and a provider: the choice of a provider, and what went wrong. They have no script. */
 import { hash } from "node:crypto";
-import { type Response, respond } from "../../platform/listener/exchange.ts";
+import { type HttpResponse, respond } from "../../platform/listener/handler.ts";
 
 export type SignInPage = {
   readonly status: number;
@@ -103,7 +103,7 @@ export function withCookies(reply: SignInReply, cookies: readonly string[]): Sig
   return "location" in reply ? { ...reply, cookies: [...cookies, ...reply.cookies] } : { ...reply, cookies };
 }
 
-export function send(response: Response, reply: SignInReply): void {
+export function send(response: HttpResponse, reply: SignInReply): void {
   const always = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
   if ("location" in reply) {
     const { location, cookies } = reply;

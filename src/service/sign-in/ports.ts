@@ -1,5 +1,5 @@
 /** What sign-in needs for creating, elevating and ending sessions (browser-sessions.ts). */
-import type { Request } from "../../platform/listener/exchange.ts";
+import type { HttpRequest } from "../../platform/listener/handler.ts";
 import type { EndedLogin, UsedTokens } from "./backchannel-logout.ts";
 import type { User } from "./user.ts";
 
@@ -23,15 +23,15 @@ export interface SessionsOfBrowsers {
    * Returns the id of the browser's session, whether or not it is live. Of several it is the newest live one, which a refresh serves too;
    * undefined if they have different users.
    */
-  current(request: Request): Promise<string | undefined>;
+  current(request: HttpRequest): Promise<string | undefined>;
   /** Creates a session that replaces the browser's former one (`replaces` in session/ports.ts). */
-  create(user: User, request: Request): Promise<SignedIn>;
+  create(user: User, request: HttpRequest): Promise<SignedIn>;
   /** Records that the user of a session has authenticated again; false if it is not a live session of that user. */
-  elevate(sid: string, user: User, request: Request): Promise<boolean>;
+  elevate(sid: string, user: User, request: HttpRequest): Promise<boolean>;
   /** Ends the sessions of a login that a provider has ended, and returns how many. Rejects if some may still be live. */
-  readonly endLogin: (login: EndedLogin, request: Request | undefined) => Promise<number>;
+  readonly endLogin: (login: EndedLogin, request: HttpRequest | undefined) => Promise<number>;
   /** The logout tokens of providers that were used. */
   readonly tokens: UsedTokens;
   /** Ends the session of the browser. @param shown the only session that may end; empty for any. Another one stays, and its cookies do */
-  end(request: Request, shown: string): Promise<SignedOut>;
+  end(request: HttpRequest, shown: string): Promise<SignedOut>;
 }

@@ -2,7 +2,7 @@
  * Accepts security events of transmitters (SSF 1.0): a session was revoked, a credential has changed, an account was disabled. The sessions
  * that came from the login end. Events are pushed to this service (RFC 8935), or polled by it (security-polls.ts).
  */
-import type { Request } from "../../platform/listener/exchange.ts";
+import type { HttpRequest } from "../../platform/listener/handler.ts";
 import { readBody } from "../../platform/listener/json.ts";
 import { isSafeUrl, type ProviderSettings, type Transmitter } from "../config/providers.ts";
 import type { EndedLogin } from "./backchannel-logout.ts";
@@ -20,7 +20,7 @@ type Deps = {
    * Ends the sessions of a login, and returns how many. Rejects if some may still be live.
    * @param request by which the transmitter says so; undefined if the event was polled
    */
-  readonly end: (login: EndedLogin, request: Request | undefined) => Promise<number>;
+  readonly end: (login: EndedLogin, request: HttpRequest | undefined) => Promise<number>;
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
 };
 
@@ -31,7 +31,7 @@ type Accepted =
   | { readonly ok: false; readonly reason: "invalid"; readonly err: string };
 
 /** Takes an event into account. Rejects if sessions may still be live. */
-export type AcceptEvent = (token: string, request: Request | undefined) => Promise<Accepted>;
+export type AcceptEvent = (token: string, request: HttpRequest | undefined) => Promise<Accepted>;
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -80,7 +80,7 @@ export function createAcceptEvent(deps: Deps): AcceptEvent {
 }
 
 export function createSecurityEvents(accept: AcceptEvent, deps: Deps & ReceiverDeps) {
-  async function receive(request: Request): Promise<Received> {
+  async function receive(request: HttpRequest): Promise<Received> {
     const text = await readBody(request, MAX_TOKEN_LENGTH);
     const [mediaType = ""] = (request.headers["content-type"] ?? "").split(";");
     const isEvent = mediaType.trim().toLowerCase() === "application/secevent+jwt" && text !== undefined;

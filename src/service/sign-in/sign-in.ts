@@ -3,7 +3,7 @@
  * Browsers navigate to these routes, so they respond with redirects and pages. Between two requests, the browser keeps the login
  * (pending-logins.ts). Two further routes are for providers, which report logouts and other security events.
  */
-import { type Request, type Response, type Route, respond } from "../../platform/listener/exchange.ts";
+import { type HttpRequest, type HttpResponse, type Route, respond } from "../../platform/listener/handler.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import { BACKCHANNEL_LOGOUT, createBackchannelLogout } from "./backchannel-logout.ts";
 import { createPages, type SignInReply, send, withCookies } from "./pages.ts";
@@ -26,7 +26,7 @@ type Deps = {
   /** Returns whether pages of another origin may use the service. */
   readonly isAllowed: (origin: string) => boolean;
   /** Returns whether another site led the browser to send the request. */
-  readonly isForeign: (request: Request) => boolean;
+  readonly isForeign: (request: HttpRequest) => boolean;
   /** Returns whether requests are accepted, or refused because of overload. */
   readonly accept: () => boolean;
   /** A style sheet for the pages. */
@@ -38,7 +38,7 @@ type Deps = {
   readonly onError: (error: unknown) => void;
   readonly takeFailure: ReceiverDeps["takeFailure"];
   /** Counts a request that has no authentic credential, although its response is no refusal. */
-  readonly noteUnauthenticated: (request: Request) => void;
+  readonly noteUnauthenticated: (request: HttpRequest) => void;
 };
 
 const CALLBACK = "/v1/auth/callback";
@@ -62,7 +62,7 @@ export function createSignIn(deps: Deps): Route {
     [SECURITY_EVENTS, createSecurityEvents(deps.acceptEvent, receiving)],
   ]);
 
-  const handle = (request: Request, response: Response) => {
+  const handle = (request: HttpRequest, response: HttpResponse) => {
     if (request.method !== "GET") {
       const status = request.method === "OPTIONS" ? 204 : 405;
       return respond(response, status, { allow: "GET, OPTIONS" });
@@ -95,7 +95,7 @@ function createProviders(): Context["providerOf"] {
 const callbackOf = ({ origin, providers }: Context, { name }: ProviderSettings) =>
   origin + (providers().length > 1 ? `${CALLBACK}/${name}` : CALLBACK);
 
-async function serve(context: Context, request: Request): Promise<SignInReply> {
+async function serve(context: Context, request: HttpRequest): Promise<SignInReply> {
   const { pages } = context;
   const url = URL.parse(request.url ?? "", context.origin);
   // A browser that loads a page before the user asks for it may neither sign the user in nor out.
@@ -112,7 +112,7 @@ function destination({ origin, isAllowed }: Context, query: URLSearchParams): st
   return others.length > 0 ? undefined : destinationOf(text, origin, isAllowed);
 }
 
-async function login(context: Context, request: Request, query: URLSearchParams): Promise<SignInReply> {
+async function login(context: Context, request: HttpRequest, query: URLSearchParams): Promise<SignInReply> {
   const { pages, pending } = context;
   context.noteUnauthenticated(request);
   const target = destination(context, query);
@@ -145,7 +145,7 @@ async function login(context: Context, request: Request, query: URLSearchParams)
 
 async function callback(
   context: Context,
-  request: Request,
+  request: HttpRequest,
   name: string | undefined,
   search: string,
 ): Promise<SignInReply> {
@@ -162,7 +162,7 @@ async function callback(
 
 async function complete(
   context: Context,
-  request: Request,
+  request: HttpRequest,
   found: PendingLogin,
   name: string | undefined,
   search: string,
@@ -190,7 +190,7 @@ async function complete(
 
 async function signedIn(
   { pages, sessions }: Context,
-  request: Request,
+  request: HttpRequest,
   found: PendingLogin,
   user: User,
 ): Promise<SignInReply> {
@@ -203,7 +203,7 @@ async function signedIn(
   return pages.problem(created.problem, created.problem === "refused" ? undefined : againUrl(found));
 }
 
-async function signOut(context: Context, request: Request, query: URLSearchParams): Promise<SignInReply> {
+async function signOut(context: Context, request: HttpRequest, query: URLSearchParams): Promise<SignInReply> {
   const target = destination(context, query);
   const [shown = "", ...others] = query.getAll("session_id");
   if (target === undefined || others.length > 0) return context.pages.problem("bad_request");

@@ -4,7 +4,7 @@ import { createServer, type Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
 import { Turns, turns } from "../../../src/platform/clock/turns.ts";
-import { type Request, WAITED_MS } from "../../../src/platform/listener/exchange.ts";
+import { type HttpRequest, WAITED_MS } from "../../../src/platform/listener/handler.ts";
 import { connectTo, LateConnections } from "../../../src/platform/listener/late-connections.ts";
 import { type Listener, openListener } from "../../../src/platform/listener/listener.ts";
 
@@ -114,7 +114,7 @@ function stalled() {
   const accepted = (remotePort: number) => {
     const socket = Object.assign(new EventEmitter(), { remoteAddress: "::1", remotePort }) as EventEmitter & Socket;
     late.accept(socket);
-    const request = { socket } as unknown as Request;
+    const request = { socket } as unknown as HttpRequest;
     late.take(request);
     return request[WAITED_MS] ?? 0;
   };

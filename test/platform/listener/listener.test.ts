@@ -7,9 +7,9 @@ import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
 import {
   type Handler,
+  type HttpResponse,
   type Listener,
   openListener,
-  type Response,
   respond,
 } from "../../../src/platform/listener/listener.ts";
 import { selfSigned } from "../../support/certificate.ts";
@@ -145,7 +145,7 @@ describe("peers that behave badly", () => {
     ["with a large body", `Content-Length: ${2 * LARGE.length}\r\n\r\n${LARGE}${LARGE}`],
     ["with a body in chunks", "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"],
   ])("one request %s waits: its client may have read the response before", async (_what, rest) => {
-    const responses: Response[] = [];
+    const responses: HttpResponse[] = [];
     const listener = await opened((request, response) => {
       request.resume();
       responses.push(response);
@@ -154,19 +154,19 @@ describe("peers that behave badly", () => {
     socket.write(`${GET}\r\n${GET.replace("GET", "POST")}Connection: close\r\n${rest}`);
     for (const served of [0, 1]) {
       await until(() => expect(responses).toHaveLength(served + 1));
-      respond(responses[served] as Response, 200, {}, `response ${served}`);
+      respond(responses[served] as HttpResponse, 200, {}, `response ${served}`);
     }
     expect(await closed).toMatch(/response 0.*response 1/s);
   });
 
   test("small pipelined requests wait", async () => {
-    const waiting: Response[] = [];
+    const waiting: HttpResponse[] = [];
     const listener = await opened((_request, response) => void waiting.push(response));
     const small = dial(listener);
     small.socket.write(`${GET}\r\n`.repeat(20));
     for (let served = 0; served < 20; served++) {
       await until(() => expect(waiting).toHaveLength(served + 1));
-      respond(waiting[served] as Response, 200, {}, "");
+      respond(waiting[served] as HttpResponse, 200, {}, "");
     }
     small.socket.destroy();
   });
@@ -341,7 +341,7 @@ describe("closing", () => {
   });
 
   test("lets a response in progress finish over HTTP/2, too, and sends GOAWAY", async () => {
-    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<Response>();
+    const { promise: asked, resolve: hasBeenAsked } = Promise.withResolvers<HttpResponse>();
     const listener = await opened((_request, response) => hasBeenAsked(response));
     const session = connectHttp2(listener.url);
     const goaway = once(session, "goaway");

@@ -3,7 +3,7 @@ import { createServer, request as httpRequest } from "node:http";
 import { connect, constants, createServer as createHttp2 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Request } from "../../../src/platform/listener/listener.ts";
+import type { HttpRequest } from "../../../src/platform/listener/listener.ts";
 import { NodeRequestSource } from "../../../src/platform/listener/request-source.ts";
 import { type ProxyTrust, proxyTrust } from "../../../src/platform/net/proxy-trust.ts";
 
@@ -109,7 +109,7 @@ test.each([
 });
 
 test("abort ends the call, over HTTP/2 without the other calls of its connection", async () => {
-  const handle = (request: Request, response: { end(): unknown }) =>
+  const handle = (request: HttpRequest, response: { end(): unknown }) =>
     request.url === "/other" ? response.end() : new NodeRequestSource(request, 0).abort();
   const http1 = createServer(handle).listen(0, "127.0.0.1");
   await once(http1, "listening");
@@ -133,7 +133,7 @@ test("abort ends the call, over HTTP/2 without the other calls of its connection
 
 /** Returns the ids that the log has for a request with these headers. */
 const correlationOf = (headers: Record<string, string>, traceId?: () => string | undefined) =>
-  new NodeRequestSource({ headers } as unknown as Request, 0, traceId).correlation();
+  new NodeRequestSource({ headers } as unknown as HttpRequest, 0, traceId).correlation();
 
 test("the id of a request is the one that its caller gave, if it is one", () => {
   for (const id of ["a", "A.b:c/d=e-f+_9", "x".repeat(64)]) {
@@ -142,7 +142,7 @@ test("the id of a request is the one that its caller gave, if it is one", () => 
   for (const id of ["", "x".repeat(65), "a b", "a\n", "é"]) {
     expect(correlationOf({ "x-request-id": id }).requestId).toMatch(/^[\da-f]{16}$/);
   }
-  const source = new NodeRequestSource({ headers: {} } as Request, 0);
+  const source = new NodeRequestSource({ headers: {} } as HttpRequest, 0);
   expect(source.correlation()).toEqual(source.correlation());
 });
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type ClientHttp2Stream, connect, createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { respond } from "../../../src/platform/listener/exchange.ts";
+import { respond } from "../../../src/platform/listener/handler.ts";
 import { withPages } from "../../../src/platform/listener/layers.ts";
 import { metricsPage } from "../../../src/service/composition/metrics-page.ts";
 import { createMetrics } from "../../../src/service/observability/metrics.ts";

@@ -2,7 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
 import { dpopChallenge } from "../../../platform/dpop/proof.ts";
-import { retryAfter } from "../../../platform/listener/exchange.ts";
+import { retryAfter } from "../../../platform/listener/handler.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
 import { explainJsonFault } from "./json-fault.ts";

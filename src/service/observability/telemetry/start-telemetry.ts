@@ -3,7 +3,7 @@ import type { Interceptor } from "@connectrpc/connect";
 import { trace } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
-import type { Handler } from "../../../platform/listener/exchange.ts";
+import type { Handler } from "../../../platform/listener/handler.ts";
 import { tracedHandlers } from "../../../platform/telemetry/calls.ts";
 import { traceRequests } from "../../../platform/telemetry/requests.ts";
 import { createTraceBucket } from "../../../platform/telemetry/sampler.ts";

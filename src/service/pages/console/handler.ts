@@ -5,12 +5,12 @@ import { SessionAdminService } from "../../../../gen/auth/admin/v1/session_admin
 import { SignalsAdminService } from "../../../../gen/auth/admin/v1/signals_admin_pb.ts";
 import {
   type Handler,
-  type Request,
-  type Response,
+  type HttpRequest,
+  type HttpResponse,
   type Route,
   respond,
   retryAfter,
-} from "../../../platform/listener/exchange.ts";
+} from "../../../platform/listener/handler.ts";
 import { readBody, sendJson } from "../../../platform/listener/json.ts";
 import { type Page, sendPage } from "../../../platform/listener/pages.ts";
 import type { NodeRequestSource } from "../../../platform/listener/request-source.ts";
@@ -60,15 +60,15 @@ export type ConsoleDeps = FailureDeps & {
   /** How operators sign in; undefined if they sign in with admin tokens. */
   readonly operators: Operators | undefined;
   readonly log: { readonly info: Log; readonly error: Log };
-  readonly sourceOf: (request: Request) => NodeRequestSource;
+  readonly sourceOf: (request: HttpRequest) => NodeRequestSource;
   readonly consoleSignIns: SignInRecords;
   /** Returns what the live page shows (live.ts). */
   readonly live: () => Promise<unknown>;
 };
 
 type Exchange = {
-  readonly request: Request;
-  readonly response: Response;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
   readonly source: NodeRequestSource;
   /** Whether the browser used https. */
   readonly secure: boolean;
@@ -80,7 +80,7 @@ export function consoleRoute(deps: ConsoleDeps, rpc: Handler): Route {
   const secret = () => randomBytes(32).toString("base64url");
   const signIns = createSignIns({ adminOf: adminBy(deps), records: deps.consoleSignIns, secret });
   const files = consoleFiles();
-  const serve = (request: Request, response: Response) => {
+  const serve = (request: HttpRequest, response: HttpResponse) => {
     const path = pathOf(request);
     const source = deps.sourceOf(request);
     const secure = source.origin()?.startsWith("https:") ?? false;
@@ -107,7 +107,7 @@ const adminBy =
     return operators === undefined ? passes.byToken(credential.token) : undefined;
   };
 
-const pathOf = ({ url = "" }: Request) => url.split("?", 1)[0] ?? "";
+const pathOf = ({ url = "" }: HttpRequest) => url.split("?", 1)[0] ?? "";
 
 async function sendFile({ request, response }: Exchange, file: Promise<Page>): Promise<void> {
   if (request.method !== "GET" && request.method !== "HEAD") return respond(response, 405, { allow: "GET, HEAD" });
@@ -245,6 +245,6 @@ function tokenIn(headers: IncomingHttpHeaders, body: string | undefined): string
 }
 
 /** Sends an error in Connect's form, so that the page reads one form only. */
-function sendError(response: Response, status: number, code: string, headers?: Readonly<Record<string, string>>): void {
+function sendError(response: HttpResponse, status: number, code: string, headers?: Record<string, string>): void {
   sendJson(response, status, { code }, headers);
 }

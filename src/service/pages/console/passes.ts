@@ -1,11 +1,11 @@
 /** Admin tokens that exist for one call of an operator, and in this process alone: operators have no admin token of their own. */
 import { hash, randomBytes } from "node:crypto";
-import type { Response } from "../../../platform/listener/exchange.ts";
+import type { HttpResponse } from "../../../platform/listener/handler.ts";
 import type { Admin, AdminAccess } from "../../session/admin/access.ts";
 
 export interface Passes extends AdminAccess {
   /** Returns a token of the admin that is valid until the response is closed. */
-  issue(admin: Admin, response: Pick<Response, "once">): string;
+  issue(admin: Admin, response: Pick<HttpResponse, "once">): string;
 }
 
 const digest = (token: string) => hash("sha256", token, "base64url");

@@ -1,6 +1,6 @@
 /** Serves the description of the API: the OpenAPI document for programs, and a page that displays it. */
 import { readFile } from "node:fs/promises";
-import type { Request } from "../../../platform/listener/exchange.ts";
+import type { HttpRequest } from "../../../platform/listener/handler.ts";
 import type { Page, Render } from "../../../platform/listener/pages.ts";
 
 /** The content security policy. It allows nothing inline: Swagger UI sets styles only by script, and has its icons in the style sheet. */
@@ -91,7 +91,7 @@ export function referencePages(options: ReferenceOptions): [path: string, render
   const url = new URL(`../../../../gen/${DOCUMENTS[options.api]}`, import.meta.url);
   const document: [string, Render] = ["/openapi.json", once(() => file("application/json", 300, () => readFile(url)))];
   if (!options.page) return [document];
-  const page = async (request: Request): Promise<Page> => {
+  const page = async (request: HttpRequest): Promise<Page> => {
     const needed = await styles(request);
     const headers = { "content-security-policy": POLICY, "referrer-policy": "no-referrer", "x-frame-options": "DENY" };
     return needed.status === 200 ? text("text/html", html(options), headers) : needed;

@@ -3,7 +3,7 @@
  * suggests a deployment, and requires a key that the service prints at its start. So it stays closed to others behind an unknown proxy.
  */
 import { timingSafeEqual } from "node:crypto";
-import type { Request, Response, Route } from "../../../platform/listener/exchange.ts";
+import type { HttpRequest, HttpResponse, Route } from "../../../platform/listener/handler.ts";
 import { readBody, sendJson } from "../../../platform/listener/json.ts";
 import { NodeRequestSource } from "../../../platform/listener/request-source.ts";
 
@@ -28,13 +28,13 @@ export type DocsSignInDeps = {
 };
 
 export function docsSignInRoute(deps: DocsSignInDeps): Route {
-  const serve = (request: Request, response: Response) => {
+  const serve = (request: HttpRequest, response: HttpResponse) => {
     signIn(deps, request, response).catch(() => response.destroy());
   };
   return ({ url, method }) => (url === PATH && method === "POST" ? serve : undefined);
 }
 
-async function signIn(deps: DocsSignInDeps, request: Request, response: Response): Promise<void> {
+async function signIn(deps: DocsSignInDeps, request: HttpRequest, response: HttpResponse): Promise<void> {
   if (!isAllowed(deps, request)) return sendJson(response, 403, {});
   const subject = subjectIn((await readBody(request, MAX_BODY_BYTES)) ?? "");
   if (subject === undefined) return sendJson(response, 400, {});
@@ -46,7 +46,7 @@ async function signIn(deps: DocsSignInDeps, request: Request, response: Response
 }
 
 /** Checks that a page on this machine has sent the key without a proxy, and that the host is no foreign name (DNS rebinding). */
-function isAllowed({ key, isLoopback }: DocsSignInDeps, { headers, socket }: Request): boolean {
+function isAllowed({ key, isLoopback }: DocsSignInDeps, { headers, socket }: HttpRequest): boolean {
   const given = Buffer.from(String(headers["x-docs-key"] ?? ""));
   const expected = Buffer.from(key);
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return false;

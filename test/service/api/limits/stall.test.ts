@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TURN_MS, Turns } from "../../../../src/platform/clock/turns.ts";
-import { type Request, WAITED_MS } from "../../../../src/platform/listener/exchange.ts";
+import { type HttpRequest, WAITED_MS } from "../../../../src/platform/listener/handler.ts";
 import { LateConnections } from "../../../../src/platform/listener/late-connections.ts";
 import { stallTolerances } from "../../../../src/service/api/limits/overload.ts";
 import { Loop } from "../../../platform/clock/loop.ts";
@@ -70,7 +70,7 @@ function play(pausesMs: readonly number[], sent: readonly Omit<Sent, "port">[]) 
   const handle = (one: Sent) => {
     pass();
     const socket = { remoteAddress: "::1", remotePort: one.port } as Socket;
-    const request = { socket } as Request;
+    const request = { socket } as HttpRequest;
     connections.take(request);
     handled.push({
       ...one,

@@ -1,13 +1,13 @@
-/** The types of requests and responses that a listener passes to its handlers, for every version of HTTP. */
+/** What a listener passes requests to: handlers, with the types of requests and responses of every version of HTTP. */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 
 /** How long a request may have waited to be accepted and read, in ms (late-connections.ts). Absent if that was not long. */
 export const WAITED_MS = Symbol("waited");
 
-export type Request = (IncomingMessage | Http2ServerRequest) & { [WAITED_MS]?: number };
-export type Response = ServerResponse | Http2ServerResponse;
-export type Handler = (request: Request, response: Response) => void;
+export type HttpRequest = (IncomingMessage | Http2ServerRequest) & { [WAITED_MS]?: number };
+export type HttpResponse = ServerResponse | Http2ServerResponse;
+export type Handler = (request: HttpRequest, response: HttpResponse) => void;
 
 /** The methods that all types of responses have in common. */
 export type WritableResponse = {
@@ -33,4 +33,4 @@ export function respond(
 export const retryAfter = (ms: number): string => String(Math.max(1, Math.ceil(ms / 1000)));
 
 /** Returns the handler of a request, or undefined if the next route must handle it. */
-export type Route = (request: Request) => Handler | undefined;
+export type Route = (request: HttpRequest) => Handler | undefined;
