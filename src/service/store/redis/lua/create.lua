@@ -5,10 +5,10 @@
 -- ARGV  the first locals, in this order
 -- Returns one of these lists. In them, `ended…` are the ids of the sessions that were ended, in order, each followed by its actor
 -- (`close`). `is_new` is 'new' if no live session of the subject, of the newest MOST, has the user agent of this one; otherwise, and with
--- `claim_life`, it is ''.
+-- `reserved_life`, it is ''.
 --   'created', record, replaced, is_new, ended…   `replaced` is the session that this one has replaced, with its actor, or ''
---   'existing', record       with `claim_life`: an earlier run has created the session, which is live
---   'ended'                  with `claim_life`: an earlier run has created the session, which has ended
+--   'existing', record       with `reserved_life`: an earlier run has created the session, which is live
+--   'ended'                  with `reserved_life`: an earlier run has created the session, which has ended
 --   'refused', id, record…   the limit refuses the session; nothing was changed. The sessions that count, least recently used first
 --   'more', progress         the caller runs the script again, with this `progress`
 --   'again', is_new, ended…  the caller runs the script again
@@ -34,7 +34,7 @@ local sid, subject,
   ended_note, -- the text of the due records (event-text.ts) of sessions that end, or ''
   created_note, -- that of the created session, or ''
   limit, -- 'subject', 'client_id' or 'client_kind', how many, and 'end_least_recently_used', 'end_oldest' or 'refuse', with spaces; or ''
-  claim_life, -- for how long the id is claimed, ms: until then no second session is created with it; or ''
+  reserved_life, -- for how long the id is reserved, ms: until then no second session is created with it; or ''
   logins, -- the names of the logins at an identity provider that it came from (upstream.ts), one after the other; or ''
   progress -- what an earlier run has found (result 'more'), or ''
   = unpack(ARGV, 1, ARGC)
@@ -42,9 +42,9 @@ local partition = KEYS[1]
 cap, marker_life = tonumber(cap), tonumber(marker_life)
 local idle, life = tonumber(idle_timeout), tonumber(absolute_lifetime)
 local existing = live(partition, sid, now)
-if existing then return claim_life == '' and { 'created', existing, '', '' } or { 'existing', existing } end
-local claim = claim_life ~= '' and redis.call('GET', partition .. KEY.reserved .. sid)
-if claim and now < tonumber(claim) then return { 'ended' } end
+if existing then return reserved_life == '' and { 'created', existing, '', '' } or { 'existing', existing } end
+local reserved = reserved_life ~= '' and redis.call('GET', partition .. KEY.reserved .. sid)
+if reserved and now < tonumber(reserved) then return { 'ended' } end
 
 local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again', '' } end
@@ -92,7 +92,7 @@ local function is_new_device()
   end
   return true
 end
-new.is_new_device = claim_life == '' and is_new_device()
+new.is_new_device = reserved_life == '' and is_new_device()
 
 local evicted = {} -- the sessions that end for the limit or the cap, as `close` returns them
 
@@ -152,9 +152,9 @@ if sids then
   evict(chosen)
 end
 redis.call('SET', partition .. KEY.session .. sid, record, 'PXAT', new.expires + slack(idle))
-if claim_life ~= '' then
-  local claimed_until = string.format('%.0f', now + claim_life)
-  redis.call('SET', partition .. KEY.reserved .. sid, claimed_until, 'PXAT', claimed_until + shift)
+if reserved_life ~= '' then
+  local reserved_until = string.format('%.0f', now + reserved_life)
+  redis.call('SET', partition .. KEY.reserved .. sid, reserved_until, 'PXAT', reserved_until + shift)
 end
 add_event(partition, new, created_note, now)
 if signal_state and notices then add_signals(partition, new, notices, now) end
