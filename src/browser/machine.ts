@@ -1,7 +1,7 @@
 /**
  * The state machine of a tab: what the tab knows about its session, and how each event changes that. The machine reads no clock, sends
- * nothing and waits for nothing, so that tests can drive it through any order of events. Only the response `E001_AUTH_FAILURE`, to this tab
- * or another one, ends a session. Every other failure means "offline".
+ * nothing and waits for nothing, so that tests can drive it through any order of events. Of the failures, only `E001_AUTH_FAILURE` ends a
+ * session, in this tab or another one. Every other failure means "offline".
  */
 import type { SessionState } from "./snapshot.ts";
 import type { HeldToken } from "./token.ts";
@@ -50,7 +50,7 @@ const isVoid = (known: Known, hint: string | undefined, sid: string | undefined)
 /** Somebody has signed in, so everything that was known before is invalid. */
 export const begin = (known: Known): Known => become(known, "unknown");
 
-/** The service has reported that the session has ended. */
+/** The session has ended: the service says so, its cookies are gone, or somebody has signed out. */
 export const end = (known: Known): Known => become(known, "ended", undefined, lastSid(known));
 
 /** An attempt to get a token has failed, in this tab or in another one. */

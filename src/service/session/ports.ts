@@ -172,7 +172,7 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
    * Replaces the authentication of a session, unless the stored one is later.
    * @param refresh whether to raise the version, and to mark access tokens of earlier versions as stale
    */
-  elevate(sid: SessionId, authentication: Authentication, refresh?: boolean): Promise<ElevateOutcome>;
+  elevate(sid: SessionId, authentication: Authentication, outdatesTokens?: boolean): Promise<ElevateOutcome>;
 
   /**
    * Replaces claims and audiences of a session, and raises its version unless they are the same as before, so that a call may be repeated.

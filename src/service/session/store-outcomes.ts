@@ -50,7 +50,7 @@ export type SessionChange = {
   readonly audience?: Audience;
   /** The version that the session must have; absent for any. */
   readonly ifVersion?: number;
-  readonly refresh: boolean;
+  readonly outdatesTokens: boolean;
 };
 
 /** `conflict`: the session has another version. */
@@ -107,7 +107,7 @@ export type RotateOutcome =
 
 /**
  * `wasLive`: a live session has ended. If false, there was no session, but its access tokens may still be valid because the store lost
- * its last writes: the ending is marked and logged nevertheless. `already_ended`: the session was marked as ended before.
+ * its last writes: the ending is marked and logged nevertheless. `already_ended`: the session was revoked before.
  * `proof_missing`, `other_key`: nothing was changed, because the session is bound to a key that its client must prove.
  */
 export type EndOutcome =

@@ -4,36 +4,36 @@ import type { Authentication, Session } from "./model.ts";
 type Versioned = Pick<Session, "version" | "staleBelow">;
 
 /**
- * Counts a change of a session in its version. With `refresh`, access tokens of all versions before are stale from then on. `needsMark`
- * says whether the revocation log needs a mark for that. It needs none if those tokens were stale already, so a repeated change has no
- * effect.
+ * Counts a change of a session in its version. With `outdatesTokens`, access tokens of all versions before are stale from then on.
+ * `needsMark` says whether the revocation log needs a mark for that. It needs none if those tokens were stale already, so a repeated change
+ * has no effect.
  */
 export function countVersion<S extends Versioned>(
   session: S,
   isChanged: boolean,
-  refresh: boolean,
+  outdatesTokens: boolean,
 ): { readonly session: S & Versioned; readonly needsMark: boolean } {
   const version = (session.version ?? 0) + (isChanged ? 1 : 0);
-  const needsMark = refresh && version > (session.staleBelow ?? 0);
+  const needsMark = outdatesTokens && version > (session.staleBelow ?? 0);
   if (version === 0) return { session, needsMark: false };
   return { session: { ...session, version, ...(needsMark && { staleBelow: version }) }, needsMark };
 }
 
 /**
- * Records an authentication in a session, and returns whether its version counts it (`countVersion`). With `refresh` it does, unless tokens
- * from before are stale already, so that a repetition has no effect. Without `refresh` it does if the session has a version: a later call
- * with the same authentication and `refresh` then finds tokens to mark. lua/elevate.lua has the same rule.
+ * Records an authentication in a session, and returns whether its version counts it (`countVersion`). With `outdatesTokens` it does, unless
+ * tokens from before are stale already, so that a repetition has no effect. Otherwise it does if the session has a version: a later call with
+ * the same authentication and `outdatesTokens` then finds tokens to mark. lua/elevate.lua has the same rule.
  */
 export function recordAuthentication<S extends Pick<Session, "authentication" | "version">>(
   session: S,
   authentication: Authentication,
-  refresh: boolean,
+  outdatesTokens: boolean,
 ): { readonly elevated: S & { readonly authentication: Authentication }; readonly isCounted: boolean } {
   const { authentication: before, version = 0 } = session;
   const isNew = before === undefined || !isSame(before, authentication);
   return {
     elevated: { ...session, authentication },
-    isCounted: refresh ? isNew || version === 0 : isNew && version > 0,
+    isCounted: outdatesTokens ? isNew || version === 0 : isNew && version > 0,
   };
 }
 

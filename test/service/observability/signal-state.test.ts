@@ -54,9 +54,9 @@ test("subscriptions are counted by kind and condition, with what waits and what 
       { ...one, id: "d", kind: "ssf_push", state: "paused", because: "failing", failures: 9 },
     ],
     {
-      a: { sessionId: "s", endedAt: NOW - 5_000, count: 4 },
-      b: { sessionId: "s", endedAt: NOW - 9_000, count: 1 },
-      d: { sessionId: "s", endedAt: NOW - 60_000, count: 7 },
+      a: { sessionId: "s", happenedAt: NOW - 5_000, count: 4 },
+      b: { sessionId: "s", happenedAt: NOW - 9_000, count: 1 },
+      d: { sessionId: "s", happenedAt: NOW - 60_000, count: 7 },
     },
   );
   const [active, failing] = ['{kind="webhook",state="active"}', '{kind="webhook",state="failing"}'];

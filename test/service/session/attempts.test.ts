@@ -82,7 +82,7 @@ test.each<[what: string, key: string, attempt: (limit: RateLimit) => Promise<unk
         REQUESTER,
       ),
   ],
-  ["an update", SID, (updateLimit) => update({ ...port, updateLimit }, SID, { refresh: false }, REQUESTER)],
+  ["an update", SID, (updateLimit) => update({ ...port, updateLimit }, SID, { outdatesTokens: false }, REQUESTER)],
   [
     "an elevation that makes tokens stale",
     SID,

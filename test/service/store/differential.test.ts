@@ -161,7 +161,7 @@ const step = fc.oneof(
       session: pick,
       time: fc.nat(3),
       otp: fc.boolean(),
-      refresh: fc.boolean(),
+      outdatesTokens: fc.boolean(),
     }),
   },
   {
@@ -172,7 +172,7 @@ const step = fc.oneof(
       claims: fc.constantFrom(undefined, "{}", '{"role":"a"}', '{"role":"b"}'),
       audience: fc.constantFrom(undefined, undefined, "https://a.example", ["x", "y"] as const),
       ifVersion: fc.constantFrom(undefined, undefined, 0, 1, 2),
-      refresh: fc.boolean(),
+      outdatesTokens: fc.boolean(),
     }),
   },
   {
@@ -433,18 +433,18 @@ async function play(history: readonly Step[]): Promise<void> {
       case "elevate": {
         const methods = step.otp ? ["pwd", "otp"] : [];
         const authentication = { time: wallMs(step.time * SECOND), methods, contextClass: step.otp ? "" : "silver" };
-        await all(model.elevate(sid(step.session), authentication, step.refresh), (store) =>
-          store.elevate(sid(step.session), authentication, step.refresh),
+        await all(model.elevate(sid(step.session), authentication, step.outdatesTokens), (store) =>
+          store.elevate(sid(step.session), authentication, step.outdatesTokens),
         );
         break;
       }
       case "update": {
-        const { session, claims, audience, ifVersion, refresh } = step;
+        const { session, claims, audience, ifVersion, outdatesTokens } = step;
         const change = {
           ...(claims !== undefined && { claims }),
           ...(audience !== undefined && { audience }),
           ...(ifVersion !== undefined && { ifVersion }),
-          refresh,
+          outdatesTokens,
         };
         await all(model.update(sid(session), change), (store) => store.update(sid(session), change));
         break;

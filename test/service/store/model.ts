@@ -299,31 +299,33 @@ export class ModelStore {
     return until;
   }
 
-  elevate(sid: SessionId, authentication: Authentication, refresh: boolean): ElevateOutcome {
+  elevate(sid: SessionId, authentication: Authentication, outdatesTokens: boolean): ElevateOutcome {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     if (found.session.actor !== undefined) return { ok: false, reason: "has_actor" };
     if (authentication.time < (found.session.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
     const { authentication: former, version = 0, staleBelow = 0 } = found.session;
     const isSame = JSON.stringify(former) === JSON.stringify(authentication);
-    const counts = isSame ? refresh && version === 0 : refresh || version > 0;
+    const counts = isSame ? outdatesTokens && version === 0 : outdatesTokens || version > 0;
     const counted = counts ? version + 1 : version;
     const elevated = { ...found.session, authentication, ...(counted > 0 && { version: counted }) };
-    const session = refresh && counted > staleBelow ? this.#marked(sid, { ...elevated, version: counted }) : elevated;
+    const session =
+      outdatesTokens && counted > staleBelow ? this.#marked(sid, { ...elevated, version: counted }) : elevated;
     this.#sessions.set(sid, { ...found, session });
     return { ok: true, session };
   }
 
-  update(sid: SessionId, { claims, audience, ifVersion, refresh }: SessionChange): UpdateOutcome {
+  update(sid: SessionId, { claims, audience, ifVersion, outdatesTokens }: SessionChange): UpdateOutcome {
     const found = this.#live(sid);
     if (found === undefined) return { ok: false, reason: this.#wasRevoked(sid) ? "revoked" : "unknown" };
     const { version = 0, staleBelow = 0, ...before } = found.session;
     if ((ifVersion ?? version) !== version) return { ok: false, reason: "conflict" };
     const after = { ...before, claims: claims ?? before.claims, audience: audience ?? before.audience };
     const isSame = after.claims === before.claims && String(after.audience) === String(before.audience);
-    if (isSame && (!refresh || version === staleBelow)) return { ok: true, session: found.session, isChanged: false };
+    if (isSame && (!outdatesTokens || version === staleBelow))
+      return { ok: true, session: found.session, isChanged: false };
     const counted = { ...found.session, ...after, version: isSame ? version : version + 1 };
-    const session = refresh ? this.#marked(sid, counted) : counted;
+    const session = outdatesTokens ? this.#marked(sid, counted) : counted;
     this.#sessions.set(sid, { ...found, session });
     if (!isSame) this.#signal(session, "updated");
     return { ok: true, session, isChanged: true };

@@ -58,7 +58,7 @@ export async function expectUnavailable(store: SessionStore): Promise<void> {
     () => store.endAll(user, "revoked_subject"),
     () => store.revokeAll(undefined),
     () => store.elevate(sid, { time: wallMs(1_000), methods: ["otp"], contextClass: "" }),
-    () => store.update(sid, { claims: "{}", refresh: true }),
+    () => store.update(sid, { claims: "{}", outdatesTokens: true }),
     () => store.revocations(undefined),
     () => store.ping(),
   ];

@@ -71,7 +71,7 @@ function changeOf({ claims, audiences, updateMask, accessTokens }: Fields): Sess
   return {
     ...(paths.includes("claims") && { claims: claimsOf(claims) }),
     ...(replacesAudiences && { audience: audienceOf("", audiences, "") }),
-    refresh: isRefresh(accessTokens),
+    outdatesTokens: isRefresh(accessTokens),
   };
 }
 

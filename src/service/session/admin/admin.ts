@@ -69,14 +69,14 @@ export async function elevate(
   deps: Deps<"elevate"> & Parameters<typeof withinUpdateLimit>[0],
   sid: SessionId,
   authentication: Authentication,
-  refresh: boolean,
+  outdatesTokens: boolean,
   requester: Requester,
 ): Promise<ElevateOutcome | Limited> {
-  const step = () => deps.store.elevate(sid, authentication, refresh);
-  const result = await (refresh ? withinUpdateLimit(deps, sid, requester, step) : step());
+  const step = () => deps.store.elevate(sid, authentication, outdatesTokens);
+  const result = await (outdatesTokens ? withinUpdateLimit(deps, sid, requester, step) : step());
   if (result.ok) {
     const { methods, contextClass } = authentication;
-    const accessTokens = refresh ? { accessTokens: "refresh" as const } : {};
+    const accessTokens = outdatesTokens ? { accessTokens: "refresh" as const } : {};
     const names = namesOf(result.session);
     deps.audit({ event: "session_elevated", ...names, methods, contextClass, ...accessTokens }, requester);
   }

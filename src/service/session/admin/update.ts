@@ -24,7 +24,7 @@ export async function update(
   if (updated.ok && updated.isChanged) {
     const { version = 0 } = updated.session;
     const names = namesOf(updated.session);
-    const accessTokens = change.refresh ? "refresh" : "keep";
+    const accessTokens = change.outdatesTokens ? "refresh" : "keep";
     audit({ event: "session_updated", ...names, version, accessTokens, fields: fieldsOf(change) }, requester);
   }
   return updated;

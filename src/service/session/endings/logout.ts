@@ -12,7 +12,7 @@ type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore
 
 type Done = { readonly ok: true };
 const DONE: Done = { ok: true };
-/** The cookie is authentic, but of another live session than the one that the caller means. */
+/** The cookie is authentic, but of another session than the one that the caller means. */
 const NOT_MEANT: Refused = { ok: false, reason: "unknown_session" };
 
 /**

@@ -53,7 +53,8 @@ type Refreshed = IssuedTokens & {
  * Exchanges a refresh token for a new access token and the session's current refresh token. If a browser presents tokens of several
  * sessions, the token of the newest session is used.
  *
- * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`.
+ * The rotation is committed before the token is signed: a client whose response is lost tries again and gets `repeat`,
+ * or `recover` after the reuse interval.
  *
  * @param deviceHeaders undefined if the request presents no device
  * @param tokenRequest undefined for tokens of a cookie
@@ -79,7 +80,7 @@ export async function refresh(
     : deviceHeaders && devicePresentation(device, deviceHeaders, token.sid);
   const presentation: DevicePresentation = shown ?? { lifeMs, cookie: undefined, skipped: false };
 
-  // The limit is checked after the MAC, so that only the session's own client can use the limit up. It is checked before the rotation.
+  // The limit is checked after the MAC, so that only who has a token of the session can use the limit up. It is checked before the rotation.
   const limitKey = shown ? refreshLimitKey(device, shown, token.sid) : token.sid;
   const retryAfterMs = refreshLimit.take(limitKey);
   if (retryAfterMs !== undefined)

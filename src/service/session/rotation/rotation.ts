@@ -114,5 +114,5 @@ export function decide(
   // refresh was lost, however long ago. It is replaced again.
   if (confirmed) return { outcome: "recover", next: { ...state, ...fresh } };
 
-  return { outcome: "reuse" }; // Rule 5: the token was used before.
+  return { outcome: "reuse" }; // Rule 5: the token was used before, or another one in its place, longer ago than 2 R.
 }

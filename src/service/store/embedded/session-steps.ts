@@ -108,29 +108,29 @@ function createRotation(deps: SessionDeps): Pick<SessionStore, "rotate"> {
 /** The operations that change what a session says. */
 function createUpdates(deps: SessionDeps): Pick<SessionStore, "elevate" | "update"> {
   const { sql, log, signals, publish } = deps;
-  const counted = (changed: Session, isChanged: boolean, refresh: boolean, now: StoreMs): Session => {
-    const { session, needsMark } = countVersion(changed, isChanged, refresh);
+  const counted = (changed: Session, isChanged: boolean, outdatesTokens: boolean, now: StoreMs): Session => {
+    const { session, needsMark } = countVersion(changed, isChanged, outdatesTokens);
     if (needsMark) publish(log.appendMark(session.sid, session.version ?? 0, now));
     return session;
   };
   return {
-    async elevate(sid, authentication, refresh = false) {
+    async elevate(sid, authentication, outdatesTokens = false) {
       return onLive(deps, sid, (before, now) => {
         if (before.actor !== undefined) return { ok: false, reason: "has_actor" };
         if (authentication.time < (before.authentication?.time ?? 0)) return { ok: false, reason: "outdated" };
-        const { elevated, isCounted } = recordAuthentication(before, authentication, refresh);
-        const session = counted(elevated, isCounted, refresh, now);
+        const { elevated, isCounted } = recordAuthentication(before, authentication, outdatesTokens);
+        const session = counted(elevated, isCounted, outdatesTokens, now);
         sql.saveDetails.run(detailsOf(session), sid);
         return { ok: true, session };
       });
     },
 
-    async update(sid, { claims, audience, ifVersion, refresh }) {
+    async update(sid, { claims, audience, ifVersion, outdatesTokens }) {
       return onLive(deps, sid, (before, now) => {
         if (ifVersion !== undefined && ifVersion !== (before.version ?? 0)) return { ok: false, reason: "conflict" };
         const changed = { ...before, ...(claims !== undefined && { claims }), ...(audience && { audience }) };
         const text = detailsOf(before);
-        const session = counted(changed, detailsOf(changed) !== text, refresh, now);
+        const session = counted(changed, detailsOf(changed) !== text, outdatesTokens, now);
         const isChanged = detailsOf(session) !== text;
         if (isChanged) sql.saveDetails.run(detailsOf(session), sid);
         if (session.version !== before.version) signals.appendUpdated(session, now);

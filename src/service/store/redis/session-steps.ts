@@ -73,16 +73,16 @@ export function createSessionSteps({ runner, acknowledge, reuseIntervalMs, marke
 
     unbind: (sid) => change("unbind", [sid], unbindOutcome),
 
-    async elevate(sid, authentication, refresh = false) {
-      const staleLifeMs = refresh ? markerLifeMs : "";
+    async elevate(sid, authentication, outdatesTokens = false) {
+      const staleLifeMs = outdatesTokens ? markerLifeMs : "";
       const args = [sid, authentication.time, encodeAuthentication(authentication), staleLifeMs] as const;
       return change("elevate", args, elevateOutcome);
     },
 
-    async update(sid, { claims, audience, ifVersion, refresh }) {
+    async update(sid, { claims, audience, ifVersion, outdatesTokens }) {
       const audiences = audience === undefined ? "" : encodeAudience(audience);
       const replaced = claims === undefined ? "" : `=${claimsText(claims)}`;
-      const staleLifeMs = refresh ? markerLifeMs : "";
+      const staleLifeMs = outdatesTokens ? markerLifeMs : "";
       return change("update", [sid, ifVersion ?? "", audiences, replaced, staleLifeMs], updateOutcome);
     },
   };

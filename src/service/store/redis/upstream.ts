@@ -38,13 +38,13 @@ export function createUpstream(
 
     async isNoted(note) {
       const id = hashOf(note);
-      return text(await runner.run("token", [tagOfSubject(id)], [id, 0])) === "used";
+      return text(await runner.run("provider_note", [tagOfSubject(id)], [id, 0])) === "used";
     },
 
     async note(note, lifeMs) {
       const id = hashOf(note);
       const tag = tagOfSubject(id);
-      await runner.run("token", [tag], [id, lifeMs]);
+      await runner.run("provider_note", [tag], [id, lifeMs]);
       await acknowledge(tag, [`T${id}`]);
     },
   };

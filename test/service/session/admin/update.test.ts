@@ -4,7 +4,7 @@ import { update, updateSubject } from "../../../../src/service/session/admin/upd
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { limitOf, REQUESTER, SID, script, sessionOf, sidOf } from "../../../support/session/scripted.ts";
 
-const CHANGE = { claims: '{"role":"reader"}', refresh: true };
+const CHANGE = { claims: '{"role":"reader"}', outdatesTokens: true };
 const UPDATED = sessionOf({ claims: CHANGE.claims, version: 4, staleBelow: 4 });
 const RECORDED = {
   ...{ event: "session_updated", sid: SID, subject: "alice" },
@@ -25,9 +25,9 @@ test("an update is recorded with its version and without its values", async () =
 test("an update names what it replaces", async () => {
   const outcome = { ok: true, session: sessionOf(), isChanged: true } as const;
   const port = { ...script({ update: async () => outcome }), updateLimit: limitOf() };
-  await update(port, SID, { audience: "api", refresh: false }, REQUESTER);
-  await update(port, SID, { claims: "{}", audience: "api", refresh: false }, REQUESTER);
-  await update(port, SID, { refresh: true }, REQUESTER);
+  await update(port, SID, { audience: "api", outdatesTokens: false }, REQUESTER);
+  await update(port, SID, { claims: "{}", audience: "api", outdatesTokens: false }, REQUESTER);
+  await update(port, SID, { outdatesTokens: true }, REQUESTER);
   const recorded = { event: "session_updated", sid: SID, subject: "alice", version: 0 };
   expect(port.stepsOf("audit").flat()).toEqual([
     { ...recorded, fields: ["audiences"], accessTokens: "keep" },

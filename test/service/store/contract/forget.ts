@@ -101,7 +101,7 @@ export function forgetContract(context: () => Context): void {
       const { sid, first } = await login(user);
       await recordCreation(sid, user);
       await refresh(sid, first);
-      await store.update(sid, { claims: `{"name":"${user}"}`, refresh: true });
+      await store.update(sid, { claims: `{"name":"${user}"}`, outdatesTokens: true });
       await store.end(sid, "logout", ORIGIN);
     }
     await loginWith(store, user, short, ORIGIN);

@@ -219,7 +219,7 @@ function logContract(context: () => Context): void {
       const { sid } = await login(user);
       const after = await cursorOf(id, sid);
       const update = (role: string, refresh = false) =>
-        store.update(sid, { claims: JSON.stringify({ role }), refresh });
+        store.update(sid, { claims: JSON.stringify({ role }), outdatesTokens: refresh });
       await update("unnoticed");
       const definition = { ...WEBHOOK, filter: { events: ["session.updated", "session.ended"] } } as const;
       expect(await subscriptions.define(id, definition, WEBHOOK)).toBe(true);

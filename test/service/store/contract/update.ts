@@ -17,8 +17,8 @@ import {
   subject,
 } from "../../../support/store/sessions.ts";
 
-const KEEP = { refresh: false };
-const REFRESH = { refresh: true };
+const KEEP = { outdatesTokens: false };
+const REFRESH = { outdatesTokens: true };
 const AUTHENTICATION = { time: wallMs(2_000_000), methods: ["otp"], contextClass: "" };
 
 export function updateContract(context: () => Context): void {

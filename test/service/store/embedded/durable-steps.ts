@@ -42,7 +42,7 @@ if (outcomeOf(reused) !== "reuse") throw new Error(outcomeOf(reused));
 const key = { algorithm: "ES256", bytes: new Uint8Array(64), thumbprint: new Uint8Array(32) } as const;
 const authentication = { time: wallMs(now), methods: ["otp"], contextClass: "" };
 await step("elevate", () => store.elevate(second.sid, authentication));
-await step("update", () => store.update(second.sid, { claims: '{"role":"reader"}', refresh: true }));
+await step("update", () => store.update(second.sid, { claims: '{"role":"reader"}', outdatesTokens: true }));
 await step("registerKey", () => store.registerKey(second.sid, token(nonce(), 1), key));
 await step("unbind", () => store.unbind(second.sid));
 await step("endOwned", () => store.endOwned(second.sid, third.sid, "revoked_by_owner"));

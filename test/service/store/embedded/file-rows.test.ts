@@ -68,7 +68,7 @@ test("no signals are kept while nobody subscribes, nor after the last subscripti
   const user = subject();
   const act = async () => {
     const { sid } = await loginWith(store, user);
-    await store.update(sid, { claims: '{"a":1}', refresh: false });
+    await store.update(sid, { claims: '{"a":1}', outdatesTokens: false });
     await store.end(sid, "logout");
     await loginWith(store, user);
     await store.revokeAll(undefined);
@@ -103,7 +103,7 @@ test.each(["created", "updated", "ended"])(
     expect(signals()).toHaveLength(6);
     now += DAY + 1;
     if (by === "created") await loginWith(store, user);
-    if (by === "updated") await store.update(sid, { claims: '{"a":1}', refresh: false });
+    if (by === "updated") await store.update(sid, { claims: '{"a":1}', outdatesTokens: false });
     if (by === "ended") await store.end(sid, "logout");
     expect(signals()).toHaveLength(3);
   },
@@ -149,7 +149,7 @@ test("a second logout of everyone that ends nothing more does not change when th
 test("the log tells ends, marks of stale tokens and logouts of everyone apart", async () => {
   const [{ sid: a }, { sid: b }] = [await loginWith(store, subject()), await loginWith(store, subject())];
   const { cursor: start } = await store.revocations(undefined);
-  await store.update(a, { claims: '{"a":1}', refresh: true });
+  await store.update(a, { claims: '{"a":1}', outdatesTokens: true });
   await store.end(b, "logout");
   const until = await store.revokeAll(undefined);
   const at = { expiresAt: now + MARKER_LIFE };

@@ -154,7 +154,7 @@ test("marks of stale tokens that have expired are swept away by later marks", as
   const session = newSession(subject());
   await store.create(session, nonce(), { cap: 1 });
   for (let at = 0; at < 10; at++) {
-    await store.update(session.sid, { claims: `{"at":${at}}`, refresh: true });
+    await store.update(session.sid, { claims: `{"at":${at}}`, outdatesTokens: true });
     now += MARKER_LIFE + 1;
   }
   const db = new DatabaseSync(path, { readOnly: true });

@@ -64,9 +64,9 @@ test("a mark of stale tokens wakes, too", async () => {
   const session = newSession(subject());
   await store.create(session, nonce(), { cap: 9 });
   const { hints } = listen();
-  await store.update(session.sid, { claims: '{"a":1}', refresh: false });
+  await store.update(session.sid, { claims: '{"a":1}', outdatesTokens: false });
   expect(hints).toEqual([]);
-  await store.update(session.sid, { claims: '{"a":2}', refresh: true });
+  await store.update(session.sid, { claims: '{"a":2}', outdatesTokens: true });
   expect(hints).toMatchObject([[{ sid: session.sid, minVersion: 2 }]]);
 });
 

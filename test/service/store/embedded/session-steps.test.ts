@@ -42,7 +42,10 @@ test("a session that expired after a logout of everyone is unknown: no token of 
   await backend.advance(1);
   expect(await store.find(sid)).toEqual({ ok: false, reason: "unknown" });
   expect(await store.unbind(sid)).toEqual({ ok: false, reason: "unknown" });
-  expect(await store.update(sid, { claims: '{"a":1}', refresh: false })).toEqual({ ok: false, reason: "unknown" });
+  expect(await store.update(sid, { claims: '{"a":1}', outdatesTokens: false })).toEqual({
+    ok: false,
+    reason: "unknown",
+  });
 });
 
 test("a refresh waits for no disk, and one that ends the session does", async () => {

@@ -86,7 +86,7 @@ const VERBS: readonly {
   },
   {
     name: "an update",
-    run: (store, { a }) => store.update(a, { claims: '{"role":"reader"}', refresh: true }),
+    run: (store, { a }) => store.update(a, { claims: '{"role":"reader"}', outdatesTokens: true }),
     gone: () => [],
   },
   {

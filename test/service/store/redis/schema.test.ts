@@ -121,7 +121,7 @@ async function useEveryVerb(): Promise<SessionId> {
   const [kept, recorded] = [await login(user, { authentication, deviceRequired: true }), await login(user)];
   const ended = await login(subject());
   const changed = await login(user);
-  await store.update(changed.sid, { claims: '{"role":"admin"}', refresh: true });
+  await store.update(changed.sid, { claims: '{"role":"admin"}', outdatesTokens: true });
   await store.rotate(kept.sid, kept.first, nonce());
   await store.registerKey(kept.sid, { ...kept.first, generation: 2 }, someKey());
   await store.unbind(kept.sid);

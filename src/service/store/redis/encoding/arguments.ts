@@ -20,7 +20,7 @@ type ByName = {
     ...[sid: SessionId, subject: string, child1: number, child2: number],
     ...[idleTimeoutMs: number, absoluteLifetimeMs: number, body: Buffer, cap: number, markerLifeMs: number],
     ...[replaces: SessionId | "", flags: number, endedNote: string, createdNote: string],
-    ...[limit: string, reservedMs: number | "", logins: string, progress: Buffer | ""],
+    ...[limit: string, reservedLifeMs: number | "", logins: string, progress: Buffer | ""],
   ];
   end: CutTo<
     5 | 6 | 14,

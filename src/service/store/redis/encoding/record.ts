@@ -1,7 +1,7 @@
 /**
- * The binary form of a session in Redis, a record: a head of fixed size, which the scripts read and write (lua/lib/partition.lua), the
- * subject, and data that only the service reads. It is compact, because it is most of the memory that a session takes. The head contains
- * a nonce as two words of 32 bits.
+ * The binary form of a session in Redis, a record: a head of fixed size, the subject, and further parts. The scripts read and write all of
+ * it (lua/lib/partition.lua, head.lua, blocks.lua, device.lua). It is compact, because it is most of the memory that a session takes. The
+ * head contains a nonce as two words of 32 bits.
  */
 import type { DevicePresentation } from "../../../session/devices/binding.ts";
 import type { KeyProof } from "../../../session/devices/key.ts";

@@ -143,14 +143,16 @@ export function endOutcome(reply: unknown): EndOutcome {
   if (first === "n" || first === "k") {
     return { ok: false, reason: first === "n" ? "proof_missing" : "other_key", ...decodeNames(bytes.subarray(1)) };
   }
-  return text(bytes) === "marked" ? MARKED : ALREADY_ENDED;
+  const outcome = text(bytes);
+  if (outcome === "marked") return MARKED;
+  return outcome === "already" ? ALREADY_ENDED : unknownOutcome();
 }
 
 export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
   const outcome = text(reply);
   if (outcome === ENDED) return { ok: true };
   if (outcome.startsWith(ENDED)) return { ok: true, actor: buffer(reply).toString("utf8", ENDED.length) };
-  return { ok: false, reason: outcome === "not_found" ? "not_found" : "actor_ended" };
+  return outcome === "not_found" || outcome === "actor_ended" ? { ok: false, reason: outcome } : unknownOutcome();
 }
 
 /** Decodes the subject of a session, and that of its actor in a last line of its own, which is empty if there is none. */
@@ -198,7 +200,13 @@ export function sessionId(bytes: Buffer): SessionId {
 
 /** Returns the outcome of a script that has found no live session. */
 function notLive(reply: Buffer): { readonly ok: false; readonly reason: "revoked" | "unknown" } {
-  return { ok: false, reason: letter(reply) === "m" ? "revoked" : "unknown" };
+  const first = letter(reply);
+  if (first === "m") return { ok: false, reason: "revoked" };
+  return first === "u" ? { ok: false, reason: "unknown" } : unknownOutcome();
+}
+
+function unknownOutcome(): never {
+  throw new TypeError("a script returned an unknown outcome");
 }
 
 function letter(reply: Buffer): string {

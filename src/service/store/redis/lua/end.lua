@@ -7,8 +7,8 @@
 --   'n' and the names   the session has a key and the client proves none
 --   'k' and the names   the client proves another key (judgeEnd of src/service/session/devices/binding.ts)
 --   'ended' and the names, without a separator: the subject, and in a last line of its own that of the actor
---   'already'   the session has a marker
---   'marked'    there was neither a session nor a marker
+--   'already'   the session was revoked before
+--   'marked'    there was no live session, and none that was revoked: the end of the session is marked and logged nevertheless
 -- @include lib/deadline.lua: now
 -- @include lib/partition.lua: ARGC, subject_of
 -- @include lib/actor.lua: names_of

@@ -9,7 +9,7 @@ local function may(command, partition)
 end
 
 -- Checks that the user may run commands on the keys of a partition. Redis does not roll back a script that fails. Only a missing
--- permission can make a script fail halfway, so those of all its commands are checked before anything is written.
+-- permission can make a script fail halfway, so a step of several writes that belong together checks all of its commands before the first.
 local function require_commands(partition, commands)
   for command in string.gmatch(commands, '%u+') do
     if not may(command, partition) then error({ err = 'NOPERM no permission to run ' .. command }) end

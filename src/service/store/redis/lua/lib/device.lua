@@ -1,4 +1,4 @@
--- Device binding, by the rules and with the names of src/service/session/devices/binding.ts, which has the reasons.
+-- Device binding, by the rules of src/service/session/devices/binding.ts, which has the reasons, and mostly with its names.
 -- @include lib/partition.lua: BOUND, BY_COOKIE, BY_TOKEN, DEVICE_REQUIRED, DEVICE_TAIL, PROOF, PROOF_KEY_BYTES, SINCE
 -- @include lib/partition.lua: THUMBPRINT, WITH_DEVICE
 -- @include lib/head.lua: client_of

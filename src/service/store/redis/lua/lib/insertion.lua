@@ -1,5 +1,4 @@
--- Adds a new session (create.lua) to what leads to it. `new` describes the session: its sid, subject, record, entry (`entry_of`), time of
--- creation, and `lasts`: how long it lives at most, ms.
+-- Adds a new session to what leads to it. `new` describes the session (create.lua).
 -- @include lib/partition.lua: CHUNK, ENTRY, ID, LOG_SLACK, MOST, UPSTREAM, shift
 -- @include lib/eviction.lua: drop_expired
 -- @include lib/index.lua: lengthen_index, write_index

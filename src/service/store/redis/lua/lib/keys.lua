@@ -22,7 +22,7 @@
 --   KEY.bulk_logout = 'd'        <end>      how many sessions such a logout has ended, once it is complete
 --   KEY.expiry_turn = 'y'                   which instance looks for expired sessions
 --   KEY.reserved = 't'           <session>  until when the id of a migrated session is reserved
---   KEY.used_token = 'T'         <token>    until when a token of an identity provider counts as used
+--   KEY.provider_note = 'T'      <token>    until when a note of an identity provider counts as known
 -- Events:
 --   KEY.due = 'r'                           due records: what is to be recorded of creations and endings
 --   KEY.creations = 'C'                     what the records lack of the events of creations

@@ -5,7 +5,7 @@
 -- Returns 'used' if it is noted, or ''.
 -- @include lib/deadline.lua: now
 -- @include lib/partition.lua: shift
-local key, life = KEYS[1] .. KEY.used_token .. ARGV[1], tonumber(ARGV[2])
+local key, life = KEYS[1] .. KEY.provider_note .. ARGV[1], tonumber(ARGV[2])
 if life == 0 then
   local used_until = redis.call('GET', key)
   return used_until and now < tonumber(used_until) and 'used' or ''
