@@ -21,8 +21,8 @@ export function countVersion<S extends Versioned>(
 
 /**
  * Records an authentication in a session, and returns whether its version counts it (`countVersion`). With `outdatesTokens` it does, unless
- * tokens from before are stale already, so that a repetition has no effect. Otherwise it does if the session has a version: a later call with
- * the same authentication and `outdatesTokens` then finds tokens to mark. lua/elevate.lua has the same rule.
+ * tokens from before are stale already, so that a repetition has no effect. Otherwise it does if the session has a version: a later call
+ * with the same authentication and `outdatesTokens` then finds tokens to mark. lua/elevate.lua has the same rule.
  */
 export function recordAuthentication<S extends Pick<Session, "authentication" | "version">>(
   session: S,

@@ -80,7 +80,7 @@ export async function refresh(
     : deviceHeaders && devicePresentation(device, deviceHeaders, token.sid);
   const presentation: DevicePresentation = shown ?? { lifeMs, cookie: undefined, skipped: false };
 
-  // The limit is checked after the MAC, so that only who has a token of the session can use the limit up. It is checked before the rotation.
+  // The limit is checked after the MAC, so that only a holder of the session's tokens can use it up. It is checked before the rotation.
   const limitKey = shown ? refreshLimitKey(device, shown, token.sid) : token.sid;
   const retryAfterMs = refreshLimit.take(limitKey);
   if (retryAfterMs !== undefined)
