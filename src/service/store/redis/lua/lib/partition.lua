@@ -1,7 +1,8 @@
 -- What all scripts with a deadline share (deadline.lua includes this file): the head of a record, sizes and times.
 --
--- HEAD is the format of the head of a record. Of a key that each request proves (DPoP), only the thumbprint is needed. In place of the key,
--- the record has the time since which it is bound (I6; 0: since the creation of the session), and the usual place of that time has 0.
+-- HEAD is the format of the head of a record. Of a key that each request proves (DPoP), the record has only the thumbprint. Before it, in
+-- place of a key, is the time since which it is bound (I6), or 0 if the session was created with it. The field in which other keys have
+-- that time is 0.
 local HEAD = '>BI4I4I4I4I4I6I6I6I6I5I5'
 local BODY = 56 -- the position after the head
 local CREATED, CREATED_END = 40, 45 -- where the head has the time of creation
