@@ -37,8 +37,8 @@ function db(text: string): number {
 }
 
 /** Redis replays the transactions of its append-only file by the rights of the default user, and drops them if it may not. */
-const DEFAULT_USER = `If the default user is switched off or restricted, let it keep all rights, or a restart of Redis loses sessions and logouts:
-user default off ~* &* +@all`;
+const DEFAULT_USER =
+  "If the default user is switched off or restricted, let it keep all rights, or a restart of Redis loses sessions and logouts:";
 
 type Options = {
   readonly format: "aclfile" | "setuser";
@@ -74,9 +74,11 @@ async function printAcl({ env, print, note }: Context, options: Options): Promis
     `#${hash("sha256", password)}`,
     ...rules,
   ].join(" ");
-  print(options.format === "setuser" ? `ACL SETUSER ${line}` : `user ${line}`);
+  const verb = options.format === "setuser" ? "ACL SETUSER" : "user";
+  print(`${verb} ${line}`);
   if (given === undefined)
-    note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT\n${DEFAULT_USER}`);
+    note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);
+  note(`${DEFAULT_USER}\n${verb} default off ~* &* +@all`);
 }
 
 function configured(redis: RedisTarget | undefined, user: string): string | undefined {

@@ -60,7 +60,8 @@ test("is a command for redis-cli, with the password of REDIS_URL, and for a clus
   onTestFinished(() => cluster.stop());
   const REDIS_URL = cluster.url.replace("//", "//sessions:s%40cret@");
   const { code, out, err } = await commandHere(["redis-acl", "--format", "setuser"], { env: { REDIS_URL } });
-  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(/\nACL SETUSER default off ~\* &\* \+@all\n$/) });
+  expect(err).not.toContain("password");
   expect(out).toMatch(/^ACL SETUSER sessions reset on #[0-9a-f]{64} .*\+cluster\|slots/);
   for (const { admin } of cluster.nodes) {
     const [name = "", ...words] = out.trim().split(" ");
@@ -91,7 +92,7 @@ test.each([
 
 test("reads the password from a file or standard input, never from an argument", async () => {
   const { code, out, err } = await command(["redis-acl", "--password-file", "-"], { input: "pass word\n" });
-  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(/\nuser default off ~\* &\* \+@all\n$/) });
   expect(out).toContain(` #${createHash("sha256").update("pass word").digest("hex")} `);
   expect((await command(["redis-acl", "--password-file", "-"], { input: "\n" })).code).toBe(1);
 });
