@@ -74,18 +74,22 @@ export function parseMessageJson(
   return wellFormed(text, json);
 }
 
+/** Matches the escape of half a surrogate pair. Many programs also escape other characters, which need no search. */
+const SURROGATE = /\\u[dD][89a-fA-F]/;
+
 /**
  * Returns the JSON of a text unless it contains a lone surrogate, which has no UTF-8 and would become another character on its way to a
  * server. UTF-8 cannot contain one, so only an escape can make it.
  * @throws BadInput
  */
 function wellFormed(text: string, json: JsonValue): JsonValue {
-  const path = text.includes("\\u") ? pathOfLoneSurrogate(json) : undefined;
-  if (path !== undefined) throw new BadInput("body", path.slice(1) || undefined, "a text has a lone surrogate");
+  const path = SURROGATE.test(text) ? pathOfLoneSurrogate(json) : undefined;
+  if (path !== undefined)
+    throw new BadInput("body", path.replace(/^\./, "") || undefined, "a text has a lone surrogate");
   return json;
 }
 
-/** Returns the path of a text that is not Unicode, or of the object that has it as a key, with a dot in front. */
+/** Returns the path of a text that is not Unicode, or of the object that has it as a key. A dot precedes each name. */
 function pathOfLoneSurrogate(json: JsonValue): string | undefined {
   if (typeof json === "string") return json.isWellFormed() ? undefined : "";
   if (typeof json !== "object" || json === null) return undefined;

@@ -5,7 +5,7 @@ import type { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 /** A number, because an import of the enum would add the descriptors of descriptor.proto to the bundles of clients. */
 const LEGACY_REQUIRED = 3 satisfies FeatureSet_FieldPresence.LEGACY_REQUIRED;
 
-/** Returns the JSON of a message in which only one field is set, to its default value if need be, whatever the others contain. */
+/** Returns the JSON of a message in which only one field is set, to its default value if need be, and those that proto2 requires. */
 export function fieldJson(
   message: ReflectMessage,
   field: DescField,
