@@ -281,14 +281,14 @@ test("every file that a comment of the service names is beside it, above it or b
         dirname(there) === dirname(here)
       );
     });
-  const missing = own.flatMap((file) =>
+  const named = own.flatMap((file) =>
     [...source(file).matchAll(/^ *(?:\*|\/\/|\/\*\*) .*$/gm)].flatMap(([comment]) =>
-      [...comment.matchAll(/(?<![\w/.@:-])[a-z][\w-]*(?:\/[\w.-]+)*\.tsx?\b/g)]
-        .filter(([name]) => !isNear(file, name) && !existsSync(join(ROOT, name)) && !existsSync(join(SRC, name)))
-        .map(([name]) => `${file}: ${name}`),
+      [...comment.matchAll(/(?<![\w/.@:-])[a-z][\w-]*(?:\/[\w.-]+)*\.tsx?\b/g)].map(([name]) => ({ file, name })),
     ),
   );
-  expect(missing).toEqual([]);
+  const isThere = (name: string) => existsSync(join(ROOT, name)) || existsSync(join(SRC, name));
+  expect(named.filter(({ file, name }) => !isNear(file, name) && !isThere(name))).toEqual([]);
+  expect(named.length).toBeGreaterThan(50);
 });
 
 /** The most columns of a comment. The formatter breaks only lines of code. */

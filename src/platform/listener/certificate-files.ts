@@ -12,9 +12,9 @@ type Paths = {
 };
 
 export type Certificate = Tls & {
-  /** When the first of the certificates ends that the file has, a chain among them, in ms since the epoch. */
+  /** When the first certificate of the chain ends, in ms since the epoch. */
   readonly endsAt: number;
-  /** The same of the authorities of client certificates. */
+  /** When the first of the authorities of client certificates ends, in ms since the epoch. */
   readonly clientCaEndsAt?: number | undefined;
 };
 

@@ -170,13 +170,13 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
 
   /**
    * Replaces the authentication of a session, unless the stored one is later.
-   * @param refresh whether to raise the version, and to mark access tokens of earlier versions as stale
+   * @param outdatesTokens whether to raise the version, and to mark access tokens of earlier versions as stale
    */
   elevate(sid: SessionId, authentication: Authentication, outdatesTokens?: boolean): Promise<ElevateOutcome>;
 
   /**
    * Replaces claims and audiences of a session, and raises its version unless they are the same as before, so that a call may be repeated.
-   * With `refresh`, access tokens of earlier versions become stale, and the revocation log gets a mark that says so.
+   * With `outdatesTokens`, access tokens of earlier versions become stale, and the revocation log gets a mark that says so.
    */
   update(sid: SessionId, change: SessionChange): Promise<UpdateOutcome>;
 

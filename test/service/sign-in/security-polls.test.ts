@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { parseProviders } from "../../../src/service/config/providers.ts";
 import { pollEvents } from "../../../src/service/sign-in/security-polls.ts";
 import { scratch } from "../../support/service.ts";
@@ -84,6 +84,7 @@ async function startPolled(sets: (count: number) => string) {
     server.close();
     server.closeAllConnections();
   };
+  onTestFinished(stop);
   return { polls, stop };
 }
 
@@ -91,6 +92,7 @@ test("a transmitter that repeats what it was acknowledged is polled after a paus
   const repeating = await startPolled(() => '{"again":"good","refused":"bad"}');
   const going = await startPolled((count) => `{"${count}":"good"}`);
   await until(() => expect(going.polls.length).toBeGreaterThan(200));
+  await until(() => expect(repeating.polls.length).toBeGreaterThan(1)); // The first brings news.
   const count = repeating.polls.length;
   repeating.stop();
   going.stop();

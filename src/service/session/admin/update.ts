@@ -8,7 +8,7 @@ import type { RateLimit, SessionChange, SessionStore, UpdateOutcome } from "../p
 type Deps<Verb extends keyof SessionStore> = {
   readonly store: Pick<SessionStore, Verb>;
   readonly audit: Audit;
-  /** How often a session may be updated, or elevated with `refresh`. With `refresh`, each change may add a mark to the revocation log. */
+  /** How often a session may be updated, or elevated with `outdatesTokens`. With that, a change may add a mark to the revocation log. */
   readonly updateLimit: RateLimit;
 };
 

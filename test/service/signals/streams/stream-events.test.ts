@@ -10,6 +10,7 @@ import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
 import { updateStatus } from "../../../../src/service/signals/streams/status.ts";
 import { createLossAnnouncer } from "../../../../src/service/signals/streams/stream-events.ts";
 import { movedClock } from "../../../support/moved-clock.ts";
+import type { Service } from "../../../support/service.ts";
 import { bearer, logIn, message, openAdmin, openPublic } from "../../../support/sessions.ts";
 import { until } from "../../../support/until.ts";
 import { ENDPOINT, NOW, openSignals, quiet, receiver as receiving } from "../managed-world.ts";
@@ -84,6 +85,12 @@ test("a signal does not wait for an operator's change that could not be announce
 describe("signals that the log no longer has", () => {
   const REASON = "events were lost: they had waited for longer than they are kept";
 
+  /** Signs somebody in and out, of which subscriptions are to have a signal. */
+  const logOut = async (service: Service) => {
+    const session = await logIn({ ...service, adminToken: operator });
+    message(await openPublic(service).call(SessionService.method.logout, {}, bearer(session.accessToken)));
+  };
+
   test("are reported to the receiver of a stream, on the running service", async () => {
     const clock = movedClock();
     const { service, receiver } = await startTransmitter({ SIGNALS_RETENTION: "1m", ...clock.env });
@@ -92,14 +99,10 @@ describe("signals that the log no longer has", () => {
     });
     const { json } = await receiver.streams("POST", { body: {} });
     const { endpoint_url } = json.delivery as { readonly endpoint_url: string };
-    const logOut = async () => {
-      const session = await logIn({ ...service, adminToken: operator });
-      message(await openPublic(service).call(SessionService.method.logout, {}, bearer(session.accessToken)));
-    };
-    await logOut();
+    await logOut(service);
     clock.pass(120_000);
     // A jump of the clock looks like an overload at first.
-    await until(logOut);
+    await until(() => logOut(service));
     await until(async () => {
       const polled = await receiver.call("POST", endpoint_url, { returnImmediately: true });
       expect(polled).toMatchObject({ status: 200 });
@@ -125,14 +128,10 @@ describe("signals that the log no longer has", () => {
     const both = [stream_id, subscription?.subscriptionId ?? ""];
     for (const subscriptionId of both)
       message(await admin.call(pauseSubscription, { subscriptionId }, bearer(operator)));
-    const logOut = async () => {
-      const session = await logIn({ ...service, adminToken: operator });
-      message(await openPublic(service).call(SessionService.method.logout, {}, bearer(session.accessToken)));
-    };
-    await logOut();
+    await logOut(service);
     clock.pass(120_000);
     // A jump of the clock looks like an overload at first.
-    await until(logOut);
+    await until(() => logOut(service));
     for (const subscriptionId of both)
       message(await admin.call(resumeSubscription, { subscriptionId }, bearer(operator)));
     await until(() => {

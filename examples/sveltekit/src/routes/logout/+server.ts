@@ -4,7 +4,9 @@ import { getSessions } from "../../lib/sessions.server";
 import type { RequestHandler } from "./$types";
 
 export const POST: RequestHandler = async ({ request, getClientAddress }) => {
-  const shown = String((await request.formData()).get("session_id") ?? "");
+  // A request without a form names no session.
+  const form = await request.formData().catch(() => new FormData());
+  const shown = String(form.get("session_id") ?? "");
   const authentication = await getSessions().signOut(request, getClientAddress(), shown);
   const { state } = authentication.user;
   // `active`: another user has signed in since the page was loaded, and stays signed in. If the service could not be reached, the session
