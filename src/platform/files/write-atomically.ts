@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { fsync, type Stats } from "node:fs";
 import { link, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { errorCode } from "./error-code.ts";
 
@@ -18,7 +18,8 @@ const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
  * @returns false if the file existed
  */
 export async function createFile(path: string, text: string): Promise<boolean> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  // In a working directory that was removed, `resolve` throws, while `mkdir` would try a relative path forever.
+  await mkdir(resolve(dirname(path)), { recursive: true, mode: 0o700 });
   return viaTemporary(path, text, {}, async (temporary) => {
     try {
       await link(temporary, path); // Unlike `rename`, `link` fails if the name exists.

@@ -77,7 +77,7 @@ async function printAcl({ env, print, note }: Context, options: Options): Promis
   const verb = options.format === "setuser" ? "ACL SETUSER" : "user";
   print(`${verb} ${line}`);
   if (given === undefined)
-    note(`password (printed once): ${password}\nREDIS_URL=redis://${user}:${password}@HOST:PORT`);
+    note(`password (printed once): ${password}\nREDIS_URL=redis://${encodeURIComponent(user)}:${password}@HOST:PORT`);
   note(`${DEFAULT_USER}\n${verb} default off ~* &* +@all`);
 }
 
@@ -87,7 +87,7 @@ function configured(redis: RedisTarget | undefined, user: string): string | unde
 }
 
 function fromFile(path: string): string {
-  const password = readText(path).replace(/\r?\n$/, "");
+  const password = readText(path).trim(); // The service ignores the same white space (config/secrets.ts).
   if (password === "") throw new CommandError("--password-file holds no password");
   return password;
 }

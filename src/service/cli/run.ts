@@ -11,13 +11,14 @@ export async function runCommandLine(
   env: Environment,
   serve: () => Promise<void>,
 ): Promise<void> {
-  // If the reader of the output has read enough (`| head`), the command ends. That is not a failure.
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
-      process.exit(process.exitCode ?? EXIT.done);
-    });
-  }
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    // The reader of the output has read enough (`| head`). That is not a failure.
+    if (error.code === "EPIPE") process.exit(process.exitCode ?? EXIT.done);
+    process.stderr.write(`standard output cannot be written (${error.code})\n`);
+    process.exit(EXIT.failed);
+  });
+  // Nobody reads the remarks. The command continues: it may serve a gateway, or be in the middle of a change.
+  process.stderr.on("error", () => {});
   await runCommand(args, {
     env,
     print: (text) => void process.stdout.write(`${text}\n`),

@@ -94,5 +94,12 @@ test("reads the password from a file or standard input, never from an argument",
   const { code, out, err } = await command(["redis-acl", "--password-file", "-"], { input: "pass word\n" });
   expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(/\nuser default off ~\* &\* \+@all\n$/) });
   expect(out).toContain(` #${createHash("sha256").update("pass word").digest("hex")} `);
+  const asServiceReads = await command(["redis-acl", "--password-file", "-"], { input: " pass word \r\n\n" });
+  expect(asServiceReads.out).toBe(out);
   expect((await command(["redis-acl", "--password-file", "-"], { input: "\n" })).code).toBe(1);
+});
+
+test("prints a URL that the service can read, whatever the name of the user", async () => {
+  const { err } = await commandHere(["redis-acl", "--user", "a@b/c:d%20"]);
+  expect(err).toContain("\nREDIS_URL=redis://a%40b%2Fc%3Ad%2520:");
 });

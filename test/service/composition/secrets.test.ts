@@ -1,4 +1,5 @@
 /** The service's own files when they are lost, readable by others, or left behind by a start that was killed. */
+import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   mkdirSync,
@@ -13,6 +14,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { mountedSecret } from "../../support/mounted-secret.ts";
+import { PATIENCE_MS } from "../../support/patience.ts";
+import { compiled, PROGRAM } from "../../support/program.ts";
 import { request } from "../../support/raw-http.ts";
 import { runToExit, type Service, scratch, startService, waitFor } from "../../support/service.ts";
 import { admin, bearer, cookie, logIn, message, openAdmin, openPublic } from "../../support/sessions.ts";
@@ -20,6 +23,18 @@ import { until } from "../../support/until.ts";
 
 const { refresh } = SessionService.method;
 const readiness = async (service: Service) => (await request(service.publicUrl, { path: "/readyz" })).status;
+
+test("a working directory that was removed is reported, in one line", () => {
+  const env = { PATH: process.env.PATH, ...compiled(), PORT: "0", ADMIN_PORT: "0" };
+  const run = (...args: readonly string[]) => {
+    const removed = [`cd "$0" && rmdir "$0" && exec "$@"`, scratch(), process.execPath, PROGRAM];
+    return spawnSync("sh", ["-c", ...removed, ...args], { env, encoding: "utf8", timeout: PATIENCE_MS });
+  };
+  const { status, stderr } = run();
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^DATA_DIR: ENOENT.*\n$/)]);
+  const keys = run("keys", "create", "--file", "./below/keys.json");
+  expect([keys.status, keys.stderr]).toEqual([1, "key ring ./below/keys.json: cannot be created (ENOENT)\n"]);
+});
 
 describe("a key ring that is gone", () => {
   test("is not replaced while sessions exist; restored, they go on", async () => {

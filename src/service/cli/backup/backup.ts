@@ -81,16 +81,21 @@ async function makeEmpty(directory: string): Promise<void> {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     const fault = await ownerFault(directory);
     if (fault !== undefined) throw new CommandError(`${directory} ${fault}`);
+    requireEmpty(directory);
     chmodSync(directory, 0o700);
-    if (readdirSync(directory).length === 0) return;
-    const interrupted = incompleteParts(filesOf(directory)).length > 0;
-    throw new CommandError(
-      `${directory} ${interrupted ? "has a backup that was interrupted: remove it" : "is not empty"}`,
-    );
+    requireEmpty(directory); // Until now, others may have been able to write to it.
   } catch (error) {
     if (error instanceof CommandError) throw error;
     throw new CommandError(`${directory} cannot be used (${errorCode(error)})`);
   }
+}
+
+function requireEmpty(directory: string): void {
+  if (readdirSync(directory).length === 0) return;
+  const interrupted = incompleteParts(filesOf(directory)).length > 0;
+  throw new CommandError(
+    `${directory} ${interrupted ? "has a backup that was interrupted: remove it" : "is not empty"}`,
+  );
 }
 
 /** The files of a service on its embedded store, or those of a backup. */

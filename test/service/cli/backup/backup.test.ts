@@ -106,6 +106,11 @@ test("a backup is made into an empty directory alone, of a store that is there",
   const { service, backup, DATA_DIR } = await backedUp();
   const again = await commandHere(["backup", backup], { env: { DATA_DIR } });
   expect(again).toEqual({ code: 1, out: "", err: `${backup} is not empty\n` });
+  const [system, file] = [scratch(), "passwd"];
+  chmodSync(system, 0o755);
+  writeFileSync(join(system, file), "");
+  expect((await commandHere(["backup", system], { env: { DATA_DIR } })).code).toBe(1);
+  expect([statSync(system).mode & 0o777, readdirSync(system)]).toEqual([0o755, [file]]);
   await service.stop();
   const none = await commandHere(["backup", join(scratch(), "b")], { env: { DATA_DIR: scratch() } });
   expect([none.code, none.err]).toEqual([1, expect.stringMatching(/^there is no store at /)]);
