@@ -1,3 +1,5 @@
+export const NO_BYTES = new Uint8Array();
+
 /** Joins the parts. A single part is returned as it is. */
 export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const [only] = parts;

@@ -4,7 +4,7 @@ import { type BodyChunks, chunksOf } from "../call/body-chunks.ts";
 import { clientDisconnected } from "../call/errors.ts";
 import type { BodyMeter, ResponseStream, TrailerExchange } from "../call/exchange.ts";
 import { HeaderMap } from "../call/header-map.ts";
-import { utf8Length } from "../codec/bytes.ts";
+import { NO_BYTES, utf8Length } from "../codec/bytes.ts";
 import { FailureError, failures } from "../response/failure.ts";
 import { nodeGzip } from "./gzip.ts";
 import { respondWithinBody } from "./lingering-close.ts";
@@ -13,8 +13,6 @@ import { takeReadBefore } from "./read-before.ts";
 import { ReadableChunks } from "./readable-chunks.ts";
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
-
-const NO_BYTES = new Uint8Array();
 
 /**
  * Takes the whole body from the stream if Node has parsed it together with the head, because listening to the stream would cost more than

@@ -1,8 +1,8 @@
 /** Bodies that middleware has read and kept as `request.body`. */
+
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-
-const NO_BYTES = new Uint8Array();
+import { NO_BYTES } from "../codec/bytes.ts";
 
 let hasWarned = false;
 

@@ -1,13 +1,12 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { CallInFlight } from "../bounds.ts";
 import type { Exchange } from "../call/exchange.ts";
+import { NO_BYTES } from "../codec/bytes.ts";
 import { codecOf } from "../codec/content-codec.ts";
 import { decompress } from "../response/compression.ts";
 import { type Failure, FailureError, failures } from "../response/failure.ts";
 import { isJson } from "../response/negotiation.ts";
 import type { Serving } from "./serving.ts";
-
-const NO_BYTES = new Uint8Array();
 
 /**
  * Reads and decodes the request of an RPC that takes one message. Returns a promise only if the body has not arrived yet.
