@@ -39,11 +39,13 @@ const MARK = "_device_mark";
 /** The form of a refresh token (docs/why/rotation.md): 72 bytes. The first is 1, the 17 from the sixth on are the id of its session. */
 const REFRESH_TOKEN = /^A[Q-Za-f][A-Za-z0-9_-]{94}$/;
 
+/** Returns the bytes of a text, each as one character. @throws for another text */
+export const fromBase64url = (text: string): string => atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+
 /** Returns the session id in a refresh token; undefined for a text of another form. Nothing proves that the token is authentic. */
 function sessionOf(refreshToken: string): string | undefined {
   if (!REFRESH_TOKEN.test(refreshToken)) return undefined;
-  const bytes = atob(refreshToken.replaceAll("-", "+").replaceAll("_", "/"));
-  return btoa(bytes.slice(5, 22)).replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
+  return btoa(fromBase64url(refreshToken).slice(5, 22)).replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
 }
 
 /** Returns the credentials in the headers of a request, or undefined if there is no refresh token. */

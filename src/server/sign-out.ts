@@ -1,5 +1,5 @@
 /** Ends the session of a browser at the service. */
-import { distinctValues, presentedBy } from "./cookies.ts";
+import { distinctValues, fromBase64url, presentedBy } from "./cookies.ts";
 import { call, isRefused } from "./refresh.ts";
 
 type SignOutDeps = Parameters<typeof call>[0] & { readonly accessCookie: string; readonly refreshCookie: string };
@@ -41,7 +41,7 @@ export function createSignOut({ accessCookie, refreshCookie, ...deps }: SignOutD
 function sidIn(accessToken: string): unknown {
   try {
     const [, payload = ""] = accessToken.split(".");
-    return JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/"))).sid;
+    return JSON.parse(fromBase64url(payload)).sid;
   } catch {
     return undefined;
   }
