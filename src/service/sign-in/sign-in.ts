@@ -185,10 +185,11 @@ async function complete(
     if (mapped.reason === "over") return pages.problem("over", again);
     return mapped.reason === "malformed" ? pages.problem("invalid", again) : pages.problem("refused");
   }
-  return signedIn(context, request, found, mapped.user);
+  return openSession(context, request, found, mapped.user);
 }
 
-async function signedIn(
+/** Creates the session of a user who has signed in, or raises the authentication of the session that the browser has. */
+async function openSession(
   { pages, sessions }: Context,
   request: HttpRequest,
   found: PendingLogin,
