@@ -78,9 +78,10 @@ function createRotation(deps: SessionDeps): Pick<SessionStore, "rotate"> {
   return {
     async rotate(sid, token, freshNonce, presentation = NO_PRESENTATION, lastSeen) {
       const request = { token, freshNonce, presentation, lastSeen };
-      const rotate = (now: StoreMs) => {
+      const rotate = (now: StoreMs): RotateOutcome | Ending => {
         const judged = judge(deps, sid, request, now);
-        if (!("decision" in judged)) return judged;
+        if (judged.kind === "refused") return judged.outcome;
+        if (judged.kind === "ending") return judged;
         const { session, areDetailsChanged } = afterRotation(judged, request, now);
         const { lastRefreshedAt, idleExpiresAt } = session;
         const { row, decision, shown } = judged;
@@ -92,14 +93,14 @@ function createRotation(deps: SessionDeps): Pick<SessionStore, "rotate"> {
         // If the clock was set back, the session may now expire before it would be examined for its expiry.
         if (idleExpiresAt < row.examined_at) sql.examineAtIdleExpiry.run(sid);
         const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-        return { ok: true, outcome, session, child, now, device: shown } as const;
+        return { ok: true, outcome, session, child, now, device: shown };
       };
       const first = await share(rotate);
-      if ("ok" in first) return first;
+      if (!("kind" in first)) return first;
       // A refresh rarely ends a session. If it would, it runs again in a durable transaction, because an ending must be on disk.
       return write("FULL", (now) => {
         const again = rotate(now);
-        return "ok" in again ? again : endReused(deps, again, now);
+        return "kind" in again ? endReused(deps, again, now) : again;
       });
     },
   };
@@ -172,11 +173,14 @@ type RotateRequest = {
   readonly lastSeen: LastSeen | undefined;
 };
 
+type Refused = { readonly kind: "refused"; readonly outcome: Extract<RotateOutcome, { readonly ok: false }> };
+
 /** The request must end the session, which only a durable transaction may do. */
-type Ending = { readonly reason: "reuse" | "two_holders"; readonly session: Session };
+type Ending = { readonly kind: "ending"; readonly reason: "reuse" | "two_holders"; readonly session: Session };
 
 /** The request gets a refresh token. `shown` is what it has proven about the session's key. */
 type Granted = {
+  readonly kind: "granted";
   readonly row: NumberedRow;
   readonly session: Session;
   readonly decision: Exclude<Decision, { readonly outcome: "reuse" }>;
@@ -189,26 +193,39 @@ function judge(
   sid: SessionId,
   { token, freshNonce, presentation }: RotateRequest,
   now: StoreMs,
-): Extract<RotateOutcome, { readonly ok: false }> | Ending | Granted {
+): Refused | Ending | Granted {
   const { sessions, reuseIntervalMs } = deps;
   const row = sessions.get(sid);
-  if (row === undefined) return refuseGone(deps, sid, now);
-  if (now >= row.absolute_expires_at) return { ok: false, reason: "expired" };
-  if (now >= row.idle_expires_at) return { ok: false, reason: "idle" };
-  if (row.ended) return { ok: false, reason: "revoked" };
+  if (row === undefined) return refused(refuseGone(deps, sid, now));
+  if (now >= row.absolute_expires_at) return refused({ ok: false, reason: "expired" });
+  if (now >= row.idle_expires_at) return refused({ ok: false, reason: "idle" });
+  if (row.ended) return refused({ ok: false, reason: "revoked" });
   const session = sessionOf(row);
   // A session that has no key and needs none is judged only if the request brings one.
   const isPlain = session.device === undefined && !session.deviceRequired && presentation.proof === undefined;
   const isJudged = !isPlain || session.transport !== undefined;
   const verdict = isJudged ? judgeDevice(session, token, presentation, now, reuseIntervalMs) : "unproven";
-  if (verdict === "proof_missing" || verdict === "other_key") return { ok: false, reason: verdict, session };
-  if (verdict === "device_proof_missing" || verdict === "device_required")
-    return { ok: false, reason: verdict, session };
-  if (verdict === "wrong_transport" || verdict === "wrong_client") return { ok: false, reason: verdict };
-  if (verdict === "two_holders") return { reason: verdict, session };
+  switch (verdict) {
+    case "proof_missing":
+    case "other_key":
+      return refused({ ok: false, reason: verdict, session });
+    case "device_proof_missing":
+    case "device_required":
+      return refused({ ok: false, reason: verdict, session });
+    case "wrong_transport":
+    case "wrong_client":
+      return refused({ ok: false, reason: verdict });
+    case "two_holders":
+      return { kind: "ending", reason: verdict, session };
+  }
   const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");
-  if (decision.outcome === "reuse") return { reason: "reuse", session };
-  return { row, session, decision, shown: verdict === "unproven" ? verdict : shownBy(verdict, decision.outcome) };
+  if (decision.outcome === "reuse") return { kind: "ending", reason: "reuse", session };
+  const shown = verdict === "unproven" ? verdict : shownBy(verdict, decision.outcome);
+  return { kind: "granted", row, session, decision, shown };
+}
+
+function refused(outcome: Refused["outcome"]): Refused {
+  return { kind: "refused", outcome };
 }
 
 /** Returns the session as the rotation leaves it, and whether the column of its details changes. */
