@@ -208,9 +208,9 @@ test("every file of this repository that is named exists", () => {
 });
 
 test("every file that the way through the sources names exists", () => {
-  const [steps = "", table = ""] = read("src/README.md").split("| question |");
+  const [steps = "", questions = ""] = read("src/README.md").split("**How is a refresh decided?**");
   const pathsIn = (text: string) => [...text.matchAll(/`([\w.-]+\/[\w./-]*)`/g)].map(([, path = ""]) => path);
-  const [first, others] = [pathsIn(steps), pathsIn(table)];
+  const [first, others] = [pathsIn(steps), pathsIn(questions)];
   expect([first.length > 15, others.length > 15]).toEqual([true, true]);
   const exists = (path: string) => existsSync(join(ROOT, /^(?:gen|test)\//.test(path) ? "" : "src", path));
   expect([...first, ...others].filter((path) => !exists(path))).toEqual([]);

@@ -16,7 +16,7 @@ type Caused = {
   readonly a?: string | undefined;
   readonly b?: string | undefined;
   readonly c?: ShortClient | undefined;
-  /** The actor. In a note, lua/lib/close.lua writes it, too. */
+  /** The actor. In a note, lua/lib/end_sessions.lua writes it, too. */
   readonly x?: string | undefined;
   /** Present if the device is new. lua/create.lua adds it to the note of a created session. */
   readonly d?: 1 | undefined;
@@ -122,7 +122,7 @@ export function noteOf(origin: Origin | undefined, created?: NewSession, newDevi
   return JSON.stringify(note);
 }
 
-/** Adds the actor of a session that ends to the note, as lua/lib/close.lua does. It comes last, so that it counts. */
+/** Adds the actor of a session that ends to the note, as lua/lib/end_sessions.lua does. It comes last, so that it counts. */
 export function noteWithActor(note: string, actor: string | undefined): string {
   if (actor === undefined || note === "") return note;
   return `${note.slice(0, -1)}${note.length > 2 ? "," : ""}"x":${JSON.stringify(actor)}}`;

@@ -205,19 +205,11 @@ function judge(
   const isPlain = session.device === undefined && !session.deviceRequired && presentation.proof === undefined;
   const isJudged = !isPlain || session.transport !== undefined;
   const verdict = isJudged ? judgeDevice(session, token, presentation, now, reuseIntervalMs) : "unproven";
-  switch (verdict) {
-    case "proof_missing":
-    case "other_key":
-      return refused({ ok: false, reason: verdict, session });
-    case "device_proof_missing":
-    case "device_required":
-      return refused({ ok: false, reason: verdict, session });
-    case "wrong_transport":
-    case "wrong_client":
-      return refused({ ok: false, reason: verdict });
-    case "two_holders":
-      return { kind: "ending", reason: verdict, session };
-  }
+  if (verdict === "proof_missing" || verdict === "other_key") return refused({ ok: false, reason: verdict, session });
+  if (verdict === "device_proof_missing" || verdict === "device_required")
+    return refused({ ok: false, reason: verdict, session });
+  if (verdict === "wrong_transport" || verdict === "wrong_client") return refused({ ok: false, reason: verdict });
+  if (verdict === "two_holders") return { kind: "ending", reason: verdict, session };
   const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");
   if (decision.outcome === "reuse") return { kind: "ending", reason: "reuse", session };
   const shown = verdict === "unproven" ? verdict : shownBy(verdict, decision.outcome);

@@ -6,6 +6,7 @@
 import { MAX_ATTACHED } from "../../session/model.ts";
 import type { ExpiredSession, SessionStore } from "../../session/ports.ts";
 import { buffers, decodeFound, text } from "./encoding/replies.ts";
+import { KEY } from "./keys.ts";
 import { slicesOf, tagOfSession } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import type { ScriptRunner } from "./script-runner.ts";
@@ -39,7 +40,7 @@ export function createAttached(
     async attach(sid, actor, lifeMs) {
       const tag = tagOfSession(actor);
       const outcome = text(await runner.run("attach", [tag], [actor, sid, lifeMs, MAX_ATTACHED]));
-      await acknowledge(tag, outcome === "attached" ? ["A"] : []);
+      await acknowledge(tag, outcome === "attached" ? [KEY.attached] : []);
       return outcome === "attached" ? { ok: true } : { ok: false, reason: outcome === "full" ? "full" : "ended" };
     },
 

@@ -6,6 +6,7 @@ import { noteOf } from "../event-text.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { decodeRotation, decodeSession, encodeBody, flagsOf, nonceWords } from "./encoding/record.ts";
 import { buffers, endedSession, listed, text } from "./encoding/replies.ts";
+import { KEY } from "./keys.ts";
 import { tagOfSession, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import type { ScriptRunner } from "./script-runner.ts";
@@ -61,7 +62,7 @@ export function createCreation(
       const { isNew, record, newDevice, evicted } = created;
       // Replicas must have the new session. One of these two keys shows that a node has received it: the key of the session or, if the
       // session has ended in the meantime, the key of its marker.
-      await acknowledge(tag, [`s${sid}`, `m${sid}`]);
+      await acknowledge(tag, [KEY.session + sid, KEY.marker + sid]);
       return {
         ok: true,
         isNew,

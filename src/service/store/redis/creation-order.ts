@@ -16,7 +16,7 @@ const TIME_BYTES = 6;
 const SID_BYTES = 23;
 const ENTRY_BYTES = TIME_BYTES + SID_BYTES;
 
-/** The entries of a partition (lua/lib/partition.lua) that were read and not returned yet, the newest last. A character is a byte. */
+/** The entries of a partition (lua/lib/sizes.lua) that were read and not returned yet, the newest last. A character is a byte. */
 type Run = { readonly tag: string; readonly entries: string[]; ended: boolean; wanted: number };
 
 export function takeInCreationOrder(runner: Pick<ScriptRunner, "run" | "clustered">): TakeCandidates {
@@ -70,7 +70,7 @@ async function readSessions(
 ): Promise<Candidate[]> {
   const byTag = Map.groupBy(positions, ({ sid }) => tagOfSession(sid));
   const reads = [...byTag].map(async ([tag, some]) =>
-    listed(await runner.run("read", [tag], [some.map(({ sid }) => sid).join("")])),
+    listed(await runner.run("find_many", [tag], [some.map(({ sid }) => sid).join("")])),
   );
   const found = (await Promise.all(reads)).flat();
   const sessions = new Map(found.map((session) => [session.sid, session]));

@@ -13,6 +13,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type EndAllOutcome, type EndedSession, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import { noteOf, RECORDED_WITHIN_MS } from "../event-text.ts";
 import { buffers, endedSession, text } from "./encoding/replies.ts";
+import { KEY } from "./keys.ts";
 import { tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import type { ScriptRunner } from "./script-runner.ts";
@@ -53,7 +54,7 @@ export function createSubjectEnds(
       if (part.state === "none") throw new StoreUnavailable("Redis: a bulk logout was lost in a failover");
       ended.push(...part.ended);
       if (part.state === "more") continue;
-      await acknowledge(tag, [`d${id}`]);
+      await acknowledge(tag, [KEY.bulk_logout + id]);
       const isLate = performance.now() - startedAt > RECORDED_WITHIN_MS;
       return { ok: true, ended: isLate ? [] : ended, count: part.count };
     }
@@ -77,7 +78,7 @@ export function createSubjectEnds(
           case "ended": {
             const ended = sids.map(endedSession);
             // One script has ended all sessions, so one acknowledgement covers them.
-            await acknowledge(tag, ended[0] === undefined ? [] : [`m${ended[0].sid}`]);
+            await acknowledge(tag, ended[0] === undefined ? [] : [KEY.marker + ended[0].sid]);
             return { ok: true, ended, count: ended.length };
           }
           default:

@@ -2,9 +2,10 @@ import { dueKeyOf } from "../../session/events/events.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { storeMs } from "../../session/time.ts";
 import { noteOf } from "../event-text.ts";
-import { withHolder } from "./encoding/record.ts";
+import { encodeHolder } from "./encoding/device-record.ts";
 import { decodeFound, endOutcome, endOwnedOutcome, isEnding, text } from "./encoding/replies.ts";
 import type { SubjectEnds } from "./end-all.ts";
+import { KEY } from "./keys.ts";
 import { FIRST_TAG, slicesOf, TAGS, tagOfSession } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import type { ScriptRunner } from "./script-runner.ts";
@@ -19,14 +20,14 @@ export function createEndings(
     async end(sid, reason, origin, holder) {
       const tag = tagOfSession(sid);
       const [note, subject] = [noteOf(origin), origin?.subject ?? ""];
-      const args = withHolder([sid, reason, markerLifeMs, note, subject], holder);
+      const args = [sid, reason, markerLifeMs, note, subject, holder ? encodeHolder(holder) : ""] as const;
       let reply = await runner.run("end", [tag], args);
       while (isEnding(reply)) {
         await ends.finish(tag); // Verifiers must learn that the session has ended before the caller gets the response.
         reply = await runner.run("end", [tag], args);
       }
       const outcome = endOutcome(reply);
-      await acknowledge(tag, [`m${sid}`]);
+      await acknowledge(tag, [KEY.marker + sid]);
       return outcome;
     },
 
@@ -39,7 +40,7 @@ export function createEndings(
       }
       const args = [actor, target, reason, markerLifeMs, noteOf(origin)] as const;
       const outcome = endOwnedOutcome(await runner.run("end_owned", [tag], args));
-      await acknowledge(tag, outcome.ok ? [`m${target}`] : []);
+      await acknowledge(tag, outcome.ok ? [KEY.marker + target] : []);
       return outcome;
     },
 
@@ -63,7 +64,7 @@ export function createEndings(
       await Promise.all(
         TAGS.map(async (tag) => {
           if (tag !== FIRST_TAG) await end(tag, "");
-          await acknowledge(tag, ["e"]);
+          await acknowledge(tag, [KEY.all_ended]);
         }),
       );
       return revokedUntil;

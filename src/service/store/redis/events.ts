@@ -44,9 +44,9 @@ export function createEvents(runner: Pick<ScriptRunner, "run" | "clustered">): S
         [...byTag].map(async ([tag, some]) => {
           const isAll = tag === ALL;
           const most = isAll ? MAX_ENDS_OF_ALL : MAX_EVENTS_PER_SESSION;
-          const args = [retentionMs, most, ...some.flatMap(argumentsOf)];
+          const args = [retentionMs, most, ...some.flatMap(argumentsOf)] as const;
           try {
-            await runner.run("record", [isAll ? FIRST_TAG : tag], args);
+            await runner.run("record_events", [isAll ? FIRST_TAG : tag], args);
             return [];
           } catch {
             return some; // Events are written again after any error. This does no harm, because an event that is written twice is kept once.

@@ -53,7 +53,7 @@ async function forgetEvents(
 }
 
 async function forgetRecords(runner: Pick<ScriptRunner, "run">, tag: string, subject: string): Promise<void> {
-  let after: string | Buffer = "";
+  let after: Buffer | "" = "";
   do after = buffer(await runner.run("forget_records", [tag], [subject, after]));
   while (after.length > 0);
 }

@@ -73,7 +73,7 @@ async function readPieces(
   pieces: Piece[],
 ): Promise<void> {
   for (let left = tags; left.length > 0; ) {
-    const args = [ENTRIES_PER_READ, ...left.map((tag) => positions.get(tag) ?? "")];
+    const args = [ENTRIES_PER_READ, ...left.map((tag) => positions.get(tag) ?? "")] as const;
     const piece = parsePiece(buffers(await runner.run("revocations", left, args)).map(text));
     pieces.push(piece);
     for (const [tag, entry] of piece.positions) positions.set(tag, entry);

@@ -12,9 +12,9 @@ import { neededCommands } from "./checks/permissions.ts";
 import { type Client, disconnect } from "./connection/connection.ts";
 import { createProblemLog, isUnknownScript, type LogLine, timeOfLate, translate } from "./connection/failure.ts";
 import { type Argument, type CommandSender, createCommandSender, scriptCall } from "./connection/send.ts";
-import type { ArgumentsOf } from "./encoding/arguments.ts";
+import type { ArgumentsOf, Verb } from "./encoding/arguments.ts";
 import { Clocks, type Window } from "./partitions.ts";
-import { loadScripts, type Scripts, type Verb } from "./scripts.ts";
+import { loadScripts, type Scripts } from "./scripts.ts";
 
 export type ScriptRunnerOptions = {
   readonly target: RedisTarget;

@@ -1,67 +1,22 @@
 /**
- * The Lua scripts of the store. The files are in lua/; each describes its keys, arguments and results at its beginning.
+ * The Lua scripts of the store, the verbs. The files are in lua/; each describes its keys, arguments and results at its beginning.
  *
  * A line `-- @include lib/live.lua: live, was_revoked` stands for the text of that file, of which the script uses these names. Outside of
  * blocks a text is included once. Indented, it belongs to its block alone: Lua creates functions anew in each run, and so a refresh creates
  * only those that it needs.
  *
  * Every verb begins with lib/deadline.lua, which ends it if it runs outside of the time in which the command may act. Three scripts are no
- * verbs, and have no deadline: sync.lua finds out the time; of the checks in checks/, permissions.lua writes nothing, and claim_owner.lua
- * compares before it writes.
+ * verbs, and have no deadline: sync.lua finds out the time, checks/permissions.lua writes nothing, and checks/claim_owner.lua compares
+ * before it writes.
  *
  * Because of the `#!lua` line, Redis refuses all scripts on a read-only replica, where even a read could be out of date. Redis also refuses
  * scripts when memory is full, before anything is written, except those with the flag allow-oom: they read, end, record or tidy up, which
  * has to go on then, and need little additional memory or none.
  */
 import { hash } from "node:crypto";
-import { readFileSync } from "node:fs";
-
-const VERBS = [
-  "attach",
-  "attached",
-  "claim",
-  "count",
-  "create",
-  "detach",
-  "due",
-  "elevate",
-  "end",
-  "end_all",
-  "end_owned",
-  "end_rest",
-  "event_sessions",
-  "events",
-  "expire",
-  "find",
-  "forget",
-  "forget_last_seen",
-  "forget_records",
-  "latest_creation",
-  "list",
-  "newest",
-  "provider_note",
-  "read",
-  "record",
-  "register_key",
-  "revocations",
-  "revoke_all",
-  "rotate",
-  "signal_advance",
-  "signal_cursors",
-  "signal_ends",
-  "signal_lease",
-  "signal_reader",
-  "signal_waiting",
-  "signals",
-  "signals_of",
-  "subscription",
-  "sweep",
-  "unbind",
-  "update",
-  "upstream",
-] as const;
-
-export type Verb = (typeof VERBS)[number];
+import { readdirSync, readFileSync } from "node:fs";
+import type { Verb } from "./encoding/arguments.ts";
+import { KEY } from "./keys.ts";
 
 /**
  * A script's text and its SHA-1, by which Redis knows it. The text is put together whenever it is read: a process needs it only until Redis
@@ -72,20 +27,21 @@ type Script = { readonly text: string; readonly sha: string };
 /** `sync` is loaded as the verbs are, but called without a deadline (script-runner.ts): it is never refused as late. */
 export type Scripts = Readonly<Record<Verb | "sync", Script>>;
 
+const LUA = new URL("./lua/", import.meta.url);
+
 /** @param name of a file in lua/, without its ending */
 export function readLua(name: string): string {
-  return readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), "utf8");
+  return readFileSync(new URL(`${name}.lua`, LUA), "utf8");
 }
 
 /** @param clock the Lua code that defines `clock()`, the time in ms. Default: the node's clock; tests replace it */
 export function loadScripts(clock: string = readLua("lib/clock")): Scripts {
   const libraries = new Map([["lib/clock", clock]]);
-  const withLetters = createKeyNames();
-  const entries = ([...VERBS, "sync"] as const).map((name) => [name, script(name, libraries, withLetters)] as const);
-  return Object.fromEntries(entries) as Record<Verb | "sync", Script>;
+  const names = readdirSync(LUA).flatMap((file) => /^(\w+)\.lua$/.exec(file)?.[1] ?? []);
+  return Object.fromEntries(names.map((name) => [name, script(name, libraries)])) as Scripts;
 }
 
-function script(name: Verb | "sync", libraries: Map<string, string>, withLetters: (text: string) => string): Script {
+function script(name: string, libraries: Map<string, string>): Script {
   const textOf = () => withLetters(withIncluded(readLua(name), libraries, new Set()));
   return {
     get text() {
@@ -112,14 +68,7 @@ function withIncluded(text: string, libraries: Map<string, string>, included: Se
   });
 }
 
-/** Returns a function that replaces the names of keys in a text by their letters, which lib/keys.lua defines. */
-function createKeyNames(): (text: string) => string {
-  const lines = readLua("lib/keys").matchAll(/^-- +KEY\.(\w+) = ('\w')/gm);
-  const letters = new Map(Array.from(lines, ([, name, letter]) => [name, letter]));
-  return (text) =>
-    text.replace(/\bKEY\.(\w+)/g, (key, name: string) => {
-      const letter = letters.get(name);
-      if (letter === undefined) throw new TypeError(`lib/keys.lua does not define ${key}`);
-      return letter;
-    });
+/** Replaces the names of keys by their letters, in quotes. */
+function withLetters(text: string): string {
+  return text.replace(/\bKEY\.(\w+)/g, (_, name: keyof typeof KEY) => `'${KEY[name]}'`);
 }

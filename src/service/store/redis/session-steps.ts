@@ -2,12 +2,13 @@
  * The operations on one session, but for those that are asked to end it. Each runs one script on the session's partition, a
  * refresh sometimes a second one (`forgetLastSeen`).
  */
+import { NO_PRESENTATION } from "../../session/devices/binding.ts";
 import { type SessionId, seenBy } from "../../session/model.ts";
 import { type RotateOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { encodeAuthentication, lastSeenText } from "./encoding/blocks.ts";
-import { keyKind } from "./encoding/device-record.ts";
-import { claimsText, encodeAudience, nonceWords, withRequest } from "./encoding/record.ts";
+import { encodeShown, keyKind } from "./encoding/device-record.ts";
+import { claimsText, encodeAudience, nonceWords } from "./encoding/record.ts";
 import {
   decodeFound,
   elevateOutcome,
@@ -16,6 +17,7 @@ import {
   unbindOutcome,
   updateOutcome,
 } from "./encoding/replies.ts";
+import { KEY } from "./keys.ts";
 import { tagOfSession } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import type { ScriptRunner } from "./script-runner.ts";
@@ -41,7 +43,7 @@ export function createSessionSteps({ runner, acknowledge, reuseIntervalMs, marke
     const [sid] = args;
     const tag = tagOfSession(sid);
     const outcome = decode(sid, await runner.run(verb, [tag], args));
-    if (outcome.ok) await acknowledge(tag, [`s${sid}`, `m${sid}`]);
+    if (outcome.ok) await acknowledge(tag, [KEY.session + sid, KEY.marker + sid]);
     return outcome;
   };
   return {
@@ -49,17 +51,18 @@ export function createSessionSteps({ runner, acknowledge, reuseIntervalMs, marke
       return decodeFound(sid, await runner.run("find", [tagOfSession(sid)], [sid]));
     },
 
-    async rotate(sid, token, freshNonce, presentation, lastSeen) {
+    async rotate(sid, token, freshNonce, presentation = NO_PRESENTATION, lastSeen) {
       const tag = tagOfSession(sid);
       const { generation, issuedAt } = token;
       const [nonce1, nonce2] = nonceWords(token.nonce);
       const [fresh1, fresh2] = nonceWords(freshNonce);
       const seen = lastSeen === undefined ? "" : lastSeenText(lastSeen);
+      const { lifeMs, cookie, proof, transport, skipped } = presentation;
+      const shown = cookie || proof || transport || skipped ? encodeShown(presentation) : "";
       const presented = [sid, generation, nonce1, nonce2, issuedAt] as const;
-      const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs] as const;
-      const reply = await runner.run("rotate", [tag], withRequest(args, seen, presentation));
-      const outcome = rotateOutcome(sid, reply);
-      if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [`m${sid}`]); // With a subject, the outcome is an ending.
+      const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs, seen, lifeMs, shown] as const;
+      const outcome = rotateOutcome(sid, await runner.run("rotate", [tag], args));
+      if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [KEY.marker + sid]); // With a subject, the outcome is an ending.
       return lastSeen === undefined && outcome.ok && outcome.session.lastSeen
         ? forgetLastSeen(runner, outcome)
         : outcome;

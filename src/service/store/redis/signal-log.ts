@@ -10,11 +10,10 @@ import type {
   WaitingSignal,
 } from "../../signals/ports.ts";
 import { cursorOf, NO_CURSOR, NO_SESSION, positionOf, signalOf } from "../signal-text.ts";
-import type { ArgumentsOf } from "./encoding/arguments.ts";
+import type { ArgumentsOf, Verb } from "./encoding/arguments.ts";
 import { buffers, decodeNames, pairsOf, text } from "./encoding/replies.ts";
 import { slicesOf, TAGS, tagOfSession, tagOfSubject } from "./partitions.ts";
 import type { ScriptRunner } from "./script-runner.ts";
-import type { Verb } from "./scripts.ts";
 
 /** How many partitions one run of a script handles, for the scripts that may have a lot to do in each partition. */
 const AT_ONCE: Partial<Record<Verb, number>> = { signal_cursors: 4, signal_reader: 1 };

@@ -1,8 +1,9 @@
 import { MAX_SUBSCRIPTIONS, noticesOf, type Subscription, type SubscriptionState } from "../../signals/model.ts";
 import type { DeliveryCounts, SubscriptionStore } from "../../signals/ports.ts";
 import { subscriptionOf } from "../signal-text.ts";
-import type { Argument } from "./connection/send.ts";
+import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { buffers, pairsOf, text } from "./encoding/replies.ts";
+import { KEY } from "./keys.ts";
 import { FIRST_TAG, TAGS } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import type { ScriptRunner } from "./script-runner.ts";
@@ -17,11 +18,11 @@ export function createSubscriptions(
   acknowledge: Acknowledge,
   log: RedisSignalLog,
 ): SubscriptionStore {
-  const change = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> =>
-    text(await runner.run("subscription", [FIRST_TAG], [verb, id, ...args])) === "done";
-  const changeDurably = async (verb: string, id: string, args: readonly Argument[]): Promise<boolean> => {
-    const isDone = await change(verb, id, args);
-    if (isDone) await acknowledge(FIRST_TAG, ["b"]);
+  const change = async (...args: ArgumentsOf<"subscription">): Promise<boolean> =>
+    text(await runner.run("subscription", [FIRST_TAG], args)) === "done";
+  const changeDurably = async (...args: ArgumentsOf<"subscription">): Promise<boolean> => {
+    const isDone = await change(...args);
+    if (isDone) await acknowledge(FIRST_TAG, [KEY.subscriptions]);
     return isDone;
   };
   const get = async (id: string): Promise<Subscription | undefined> => {
@@ -37,10 +38,13 @@ export function createSubscriptions(
      * subscription. If the call fails, a second call continues where the first one failed.
      */
     async create(id, definition, createdAt) {
-      if (!(await change("create", id, [JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS]))) return false;
+      if (!(await change("create", id, JSON.stringify(definition), createdAt, MAX_SUBSCRIPTIONS))) return false;
       await log.changeReaders("add", id, definition.filter);
       // The cursors are in all partitions, and those are on several nodes in a cluster. So the replicas of every node must have them.
-      await Promise.all([acknowledge(FIRST_TAG, ["b"]), ...TAGS.map((tag) => acknowledge(tag, ["f"]))]);
+      await Promise.all([
+        acknowledge(FIRST_TAG, [KEY.subscriptions]),
+        ...TAGS.map((tag) => acknowledge(tag, [KEY.signal_readers])),
+      ]);
       return true;
     },
 
@@ -60,12 +64,11 @@ export function createSubscriptions(
     // later definition does not want them any more, its filter leaves them out.
     async define(id, definition, before) {
       if (noticesOf(definition.filter).length > 0) await log.changeReaders("add", id, definition.filter);
-      return changeDurably("define", id, [JSON.stringify(definition), JSON.stringify(before)]);
+      return changeDurably("define", id, JSON.stringify(definition), JSON.stringify(before));
     },
 
-    setState: (id, state, before) =>
-      changeDurably("state", id, [...stateTexts(state), ...(before === undefined ? ["", ""] : stateTexts(before))]),
-    recordAttempt: (id, failure) => changeDurably("attempt", id, [failure?.error ?? "", failure?.at ?? ""]),
+    setState: (id, state, before) => changeDurably("state", id, ...stateTexts(state), ...stateTexts(before)),
+    recordAttempt: (id, failure) => changeDurably("attempt", id, failure?.error ?? "", failure?.at ?? ""),
 
     async restart(id) {
       if ((await get(id)) === undefined) return false;
@@ -74,7 +77,7 @@ export function createSubscriptions(
     },
 
     async delete(id) {
-      const isDeleted = await change("delete", id, []);
+      const isDeleted = await change("delete", id);
       await log.changeReaders("remove", id);
       return isDeleted;
     },
@@ -99,7 +102,7 @@ async function readRows(
   runner: Pick<ScriptRunner, "run">,
   only?: string,
 ): Promise<Map<string, (counts?: DeliveryCounts) => Subscription>> {
-  const args = only === undefined ? ["list", ""] : ["get", only];
+  const args = only === undefined ? (["list", ""] as const) : (["get", only] as const);
   const fields = new Map(pairsOf(buffers(await runner.run("subscription", [FIRST_TAG], args)).map(String)));
   const ids = [...fields.keys()].filter((field) => !field.startsWith(STATUS));
   return new Map(
@@ -111,8 +114,8 @@ async function readRows(
   );
 }
 
-function stateTexts(state: SubscriptionState): readonly string[] {
-  return [state.state, state.state === "paused" ? state.because : ""];
+function stateTexts(state: SubscriptionState | undefined): readonly string[] {
+  return [state?.state ?? "", state?.state === "paused" ? state.because : ""];
 }
 
 function parseStatus(text: string) {

@@ -7,11 +7,12 @@ import type { UpstreamLogin } from "../../session/model.ts";
 import type { SessionStore } from "../../session/ports.ts";
 import { hashOf } from "../provider-notes.ts";
 import { buffers, sessionId, text } from "./encoding/replies.ts";
+import { KEY } from "./keys.ts";
 import { slicesOf, tagOfSubject } from "./partitions.ts";
 import type { Acknowledge } from "./replicas.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 
-/** The length of a name, in characters (UPSTREAM in lua/lib/partition.lua). */
+/** The length of a name, in characters (UPSTREAM in lua/lib/sizes.lua). */
 const NAME_LENGTH = 22;
 
 /**
@@ -45,7 +46,7 @@ export function createUpstream(
       const id = hashOf(note);
       const tag = tagOfSubject(id);
       await runner.run("provider_note", [tag], [id, lifeMs]);
-      await acknowledge(tag, [`T${id}`]);
+      await acknowledge(tag, [KEY.provider_note + id]);
     },
   };
 }

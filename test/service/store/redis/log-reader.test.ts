@@ -5,9 +5,10 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { InvalidCursor } from "../../../../src/service/session/ports.ts";
+import type { Verb } from "../../../../src/service/store/redis/encoding/arguments.ts";
 import { createLogReader } from "../../../../src/service/store/redis/log-reader.ts";
 import { TAGS, tagOfSession } from "../../../../src/service/store/redis/partitions.ts";
-import { loadScripts, type Verb } from "../../../../src/service/store/redis/scripts.ts";
+import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
 import { type RedisServer, startRedis } from "../../../support/redis.ts";
 import { MOVABLE_CLOCK } from "../../../support/store/backends.ts";
 import { MARKER_LIFE, neighbour, SECOND, sidOf, subject } from "../../../support/store/sessions.ts";
@@ -42,7 +43,7 @@ async function setClock(time: number): Promise<void> {
 
 async function end(of = user): Promise<string> {
   const sid = sidOf(of);
-  expect(String(await run("end", [tagOfSession(sid)], [sid, "logout", MARKER_LIFE, "", ""]))).toBe("marked");
+  expect(String(await run("end", [tagOfSession(sid)], [sid, "logout", MARKER_LIFE, "", "", ""]))).toBe("marked");
   return sid;
 }
 
@@ -51,7 +52,7 @@ async function start() {
   await redis.admin.flushall();
   await setClock(now + SECOND);
   const read = createLogReader(
-    { run: (verb, tags, args) => run(verb, tags, args as string[]), clustered: false },
+    { run: (verb, tags, args) => run(verb, tags, args as readonly string[]), clustered: false },
     async () => {},
   );
   let { cursor } = await read(undefined);
@@ -137,7 +138,7 @@ test("a reading that fails halfway is repeated as a whole", async () => {
   await setClock(now + SECOND);
   const half = async (verb: Verb, tags: readonly string[], args: readonly unknown[]) => {
     if (isDown && tags[0] !== tag) throw new Error("down");
-    return run(verb, tags, args as string[]);
+    return run(verb, tags, args as readonly string[]);
   };
   const read = createLogReader({ run: half, clustered: true }, async () => {});
   const { cursor } = await read(undefined);

@@ -10,7 +10,7 @@ import { permissionsFor } from "./permissions.ts";
 
 const SECTIONS = ["server", "memory", "cluster", "replication", "persistence"];
 
-const PERMISSIONS = readLua("permissions");
+const PERMISSIONS = readLua("checks/permissions");
 
 type Fitness = { readonly ok: true } | { readonly ok: false; readonly reason: Error };
 const FIT: Fitness = { ok: true };
@@ -20,7 +20,7 @@ const unfit = (message: string): Fitness => ({ ok: false, reason: new StoreUnava
  * Checks whether every master can be used now. A command that is sent to a master in an unusable state does no harm, because Redis itself
  * refuses it.
  *
- * @param needed commands, as lua/permissions.lua takes them
+ * @param needed commands, as lua/checks/permissions.lua takes them
  * @param warn is called with warnings for the operator about a Redis that may be used
  * @throws StoreRefused if Redis must not be used, because it could lose data; StoreUnavailable and others if that cannot be determined
  */

@@ -6,6 +6,7 @@ import type { RedisTarget } from "../../../config/redis-url.ts";
 import { StoreRefused } from "../../../session/ports.ts";
 import type { Client } from "../connection/connection.ts";
 import type { CommandSender } from "../connection/send.ts";
+import { KEY } from "../keys.ts";
 import { FIRST_TAG } from "../partitions.ts";
 import { readLua } from "../scripts.ts";
 
@@ -16,11 +17,11 @@ export type Owner = {
   readonly keyIds: readonly string[];
 };
 
-const CLAIM = readLua("claim_owner");
+const CLAIM = readLua("checks/claim_owner");
 /** How often another instance may change the name between the reading and the writing. */
 const ATTEMPTS = 10;
 
-const ownerKey = ({ keyPrefix = "" }: RedisTarget) => `${keyPrefix}${FIRST_TAG}q`;
+const ownerKey = ({ keyPrefix = "" }: RedisTarget) => `${keyPrefix}${FIRST_TAG}${KEY.owner}`;
 
 const textOf = ({ issuer = "", keyIds }: Owner) => [issuer, ...keyIds].join("\n");
 

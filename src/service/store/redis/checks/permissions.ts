@@ -9,7 +9,7 @@ export const channelOf = ({ keyPrefix = "" }: Pick<RedisTarget, "keyPrefix">) =>
 /** The end of an example of a key. The permissions are checked on this key, and hold for all keys of the service. */
 const KEY = "{00}";
 
-/** Returns the commands that the service sends, as lua/permissions.lua takes them. Those of the scripts are found in the scripts' texts. */
+/** Returns the commands that the service sends, as lua/checks/permissions.lua takes them. Those of scripts are found in their texts. */
 export function neededCommands(
   scripts: Scripts,
   target: Pick<RedisTarget, "kind" | "db" | "keyPrefix">,

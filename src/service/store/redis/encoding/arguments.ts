@@ -1,72 +1,76 @@
 /** The arguments of scripts, in their order. The scripts explain them: beside `unpack(ARGV, …)`, or at their beginning. */
 import type { SessionId } from "../../../session/model.ts";
-import type { Argument } from "../connection/send.ts";
-import type { Verb } from "../scripts.ts";
 
-type ByName = {
-  rotate: CutTo<
-    9 | 10 | 11 | 12 | 17 | 25 | 26,
-    [
-      ...[sid: SessionId, generation: number, nonce1: number, nonce2: number, issuedAt: number],
-      ...[fresh1: number, fresh2: number, reuseIntervalMs: number, markerLifeMs: number],
-      ...[seen: string, deviceLifeMs: number, presentedHow: number],
-      ...[deviceIssuedAt: number, device1: number, device2: number, device3: number, device4: number],
-      ...[proof1: number, proof2: number, proof3: number, proof4: number],
-      ...[proof5: number, proof6: number, proof7: number, proof8: number],
-      client: string,
-    ]
-  >;
+type ByVerb = {
+  attach: [actorSid: SessionId, sid: SessionId, lifeMs: number, most: number];
+  attached: [];
+  claim: [key: string, since: number];
+  count: [chunks: number];
   create: [
     ...[sid: SessionId, subject: string, child1: number, child2: number],
     ...[idleTimeoutMs: number, absoluteLifetimeMs: number, body: Buffer, cap: number, markerLifeMs: number],
     ...[replaces: SessionId | "", flags: number, endedNote: string, createdNote: string],
     ...[limit: string, reservedLifeMs: number | "", logins: string, progress: Buffer | ""],
   ];
-  end: CutTo<
-    5 | 6 | 14,
-    [
-      ...[sid: SessionId, reason: string, markerLifeMs: number, note: string, knownSubject: string, issuedAt: number],
-      ...[proof1: number, proof2: number, proof3: number, proof4: number],
-      ...[proof5: number, proof6: number, proof7: number, proof8: number],
-    ]
-  >;
-  end_owned: [actorSid: SessionId, sid: SessionId, reason: string, markerLifeMs: number, note: string];
+  detach: [sid: SessionId];
+  due: [most: number];
+  elevate: [sid: SessionId, time: number, authentication: Buffer, staleLifeMs: number | ""];
+  end: [sid: SessionId, reason: string, markerLifeMs: number, note: string, knownSubject: string, holder: string];
   end_all: [
     ...[subject: string, reason: string, markerLifeMs: number, except: string, actorSid: string],
     ...[id: string, note: string],
   ];
-  revoke_all: [revokedUntil: number, markerLifeMs: number, note: string, dueKey: string];
-  elevate: [sid: SessionId, time: number, authentication: Buffer, staleLifeMs: number | ""];
-  update: [
-    ...[sid: SessionId, ifVersion: number | "", audiences: Buffer | "", claims: string],
-    staleLifeMs: number | "",
-  ];
-  unbind: [sid: SessionId];
-  register_key: [
-    ...[sid: SessionId, generation: number, key: Buffer, thumbprint: Buffer, kind: number],
-    reuseIntervalMs: number,
-  ];
+  end_owned: [actorSid: SessionId, sid: SessionId, reason: string, markerLifeMs: number, note: string];
+  end_rest: [id: string, markerLifeMs: number];
+  event_sessions: [subject: string, from: number, count: number];
+  events: [subject: string, sid: string];
   expire: [
     ...[instance: string, leaseMs: number, fromEntry: Buffer | "", toEntry: Buffer | "", markerLifeMs: number],
     expiredNote: string,
   ];
+  find: [sid: SessionId];
+  find_many: [sids: string];
+  forget: [subject: string];
+  forget_last_seen: [sid: SessionId];
+  forget_records: [subject: string, after: Buffer | ""];
+  latest_creation: [];
   list: [subject: string, before: Buffer, count: number];
-  sweep: [subject: string, after: Buffer | "", least: Buffer | number];
-  attach: [actorSid: SessionId, sid: SessionId, lifeMs: number, most: number];
-  signals: [after: number, sid: string, most: number];
-  signals_of: [subject: string, after: number, most: number, verb: "read" | "forget"];
+  newest: [count: number, before: Buffer];
+  provider_note: [id: string, lifeMs: number];
+  record_events: [retentionMs: number, most: number, ...records: string[]];
+  register_key: [
+    ...[sid: SessionId, generation: number, key: Buffer, thumbprint: Buffer, kind: number],
+    reuseIntervalMs: number,
+  ];
+  revocations: [most: number, ...positions: string[]];
+  revoke_all: [revokedUntil: number, markerLifeMs: number, note: string, dueKey: string];
+  rotate: [
+    ...[sid: SessionId, generation: number, nonce1: number, nonce2: number, issuedAt: number],
+    ...[fresh1: number, fresh2: number, reuseIntervalMs: number, markerLifeMs: number],
+    ...[seen: string, deviceLifeMs: number, shown: string],
+  ];
   signal_advance: [
     ...[holder: string, position: number | string, subscription: string, number: number, sid: string],
     ...[delivered: number, givenUp: number],
   ];
+  signal_cursors: [subscription: string];
+  signal_ends: [];
   signal_lease: [holder: string, lifeMs: number, retentionMs: number];
   signal_reader: [verb: "add" | "restart" | "remove", subscription: string, retentionMs: number, wantedNotices: string];
+  signal_waiting: [];
+  signals: [after: number, sid: string, most: number];
+  signals_of: [subject: string, after: number, most: number, verb: "read" | "forget"];
+  subscription: [verb: string, id: string, ...rest: (string | number)[]];
+  sweep: [subject: string, after: Buffer | "", least: Buffer | number];
+  unbind: [sid: SessionId];
+  update: [
+    ...[sid: SessionId, ifVersion: number | "", audiences: Buffer | "", claims: string],
+    staleLifeMs: number | "",
+  ];
+  upstream: [login: string];
 };
 
-/** The first of some arguments, cut after as many as one of the lengths says. */
-type CutTo<Lengths extends number, All extends readonly unknown[]> = All extends readonly [...infer Others, unknown]
-  ? (All["length"] extends Lengths ? All : never) | CutTo<Lengths, Others>
-  : never;
+/** The name of a script in lua/, without its ending. */
+export type Verb = keyof ByVerb;
 
-/** The arguments of a script; any, if `ByName` does not have it. */
-export type ArgumentsOf<V extends Verb> = V extends keyof ByName ? Readonly<ByName[V]> : readonly Argument[];
+export type ArgumentsOf<V extends Verb> = Readonly<ByVerb[V]>;

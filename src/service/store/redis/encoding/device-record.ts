@@ -1,5 +1,7 @@
-/** The device key in the record of a session (record.ts), with which the record ends. */
-import { type DeviceBinding, type DeviceKey, thumbprintBytes } from "../../../session/devices/key.ts";
+/** The device key with which the record of a session ends (docs/reference/redis-schema.md), and what requests show of their device. */
+import type { DevicePresentation } from "../../../session/devices/binding.ts";
+import { type DeviceBinding, type DeviceKey, type KeyProof, thumbprintBytes } from "../../../session/devices/key.ts";
+import type { EndingHolder } from "../../../session/ports.ts";
 import { latest, type StoreMs, storeMs } from "../../../session/time.ts";
 
 /** Offsets from the end of a record with a device key: thumbprint (32 bytes), time of registration or binding, key's length and kind. */
@@ -9,8 +11,7 @@ const KIND_BOUND = 2;
 const KIND_PROOF = 4;
 
 /**
- * A DPoP key is not stored. In its place, the record has the time at which the key was bound, or 0 if the session was created with it.
- * This constant is the length of that time, in bytes. The field that has the binding time of other keys is 0. Because of the 0, an
+ * The length of the time that stands in place of a DPoP key. The field in which other keys have that time is 0. Because of that, an
  * instance of an older version, which does not know DPoP keys, rejects requests for the session, and neither refreshes nor ends it.
  */
 const PROOF_KEY_BYTES = 6;
@@ -50,4 +51,25 @@ export function decodeDevice(
     thumbprint,
   };
   return { device: { key, state: kind & KIND_BOUND ? "bound" : "registered", since }, start };
+}
+
+/** Encodes what a refresh shows of its device, for `decode_shown` of lua/lib/device.lua. Half of the thumbprint in a cookie is enough. */
+export function encodeShown({ cookie, skipped, proof, transport, clientId }: DevicePresentation): string {
+  const sent = cookie && { issued_at: cookie.issuedAtMs, thumbprint: wordsOf(cookie.thumbprint.subarray(0, 16)) };
+  return JSON.stringify({ cookie: sent, skipped, proof: proof && proofWords(proof), transport, client: clientId });
+}
+
+/** Encodes what a client shows that ends its session with a refresh token. */
+export function encodeHolder({ issuedAt, proof }: EndingHolder): string {
+  return JSON.stringify({ issued_at: issuedAt, proof: proof && proofWords(proof) });
+}
+
+function proofWords({ thumbprint }: KeyProof): readonly number[] {
+  return wordsOf(thumbprintBytes(thumbprint));
+}
+
+/** Returns bytes as numbers of four bytes, because JSON has no bytes. */
+function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): readonly number[] {
+  const view = new DataView(buffer, byteOffset, byteLength);
+  return Array.from({ length: byteLength / 4 }, (_, at) => view.getUint32(4 * at));
 }

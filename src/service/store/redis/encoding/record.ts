@@ -1,15 +1,10 @@
 /**
- * The binary form of a session in Redis, a record: a head of fixed size, the subject, and further parts. The scripts read and write all of
- * it (lua/lib/partition.lua, head.lua, blocks.lua, device.lua). It is compact, because it is most of the memory that a session takes. The
- * head contains a nonce as two words of 32 bits.
+ * The binary form of a session in Redis, a record. The table in docs/reference/redis-schema.md explains its parts. Scripts read and write
+ * all of them (lua/lib/record.lua). It is compact, because it is most of the memory that a session takes.
  */
-import type { DevicePresentation } from "../../../session/devices/binding.ts";
-import type { KeyProof } from "../../../session/devices/key.ts";
 import type { Audience, NewSession, Session, SessionId } from "../../../session/model.ts";
-import type { EndingHolder } from "../../../session/ports.ts";
 import type { RotationState, TokenFields } from "../../../session/rotation/rotation.ts";
 import { earliest, later, latest, type StoreMs, storeMs } from "../../../session/time.ts";
-import type { ArgumentsOf } from "./arguments.ts";
 import { CLAIMS_START, decodeBlocks, encodeAuthentication, encodeFacts } from "./blocks.ts";
 import { decodeDevice, encodeProofKey } from "./device-record.ts";
 
@@ -21,7 +16,7 @@ export function nonceWords(nonce: string): readonly [number, number] {
   return [WORDS.readUInt32BE(0), WORDS.readUInt32BE(4)];
 }
 
-/** The offsets of the parts of a record's head, in bytes, by their names in docs/reference/redis-schema.md. The body follows the head. */
+/** The offsets of the parts of the head, which has a fixed size, in bytes. */
 const AT = {
   generation: 1,
   nonce: 5,
@@ -35,7 +30,7 @@ const AT = {
   body: 55,
 } as const;
 
-/** The first byte of a record. The flags for device keys and transports, by the same names in lua/lib/partition.lua, are added to it. */
+/** The flags in the first byte of a record. Every record has `PLAIN`. */
 const PLAIN = 1;
 const WITH_DEVICE = 2;
 const DEVICE_REQUIRED = 4;
@@ -46,63 +41,6 @@ const TRANSPORT_FLAGS = { cookie: BY_COOKIE, token: BY_TOKEN } as const;
 export function flagsOf({ deviceRequired, transport, dpopJkt }: NewSession): number {
   const withKey = dpopJkt === undefined ? 0 : WITH_DEVICE;
   return PLAIN + withKey + (deviceRequired ? DEVICE_REQUIRED : 0) + (transport ? TRANSPORT_FLAGS[transport] : 0);
-}
-
-/** The ways in which a refresh token was presented, for lua/rotate.lua. */
-const IN_COOKIE = 0;
-const RENEWAL_SKIPPED = 1;
-const IN_BODY = 2;
-
-/** The arguments of lua/rotate.lua that every refresh has. */
-type RotateArguments = Extract<ArgumentsOf<"rotate">, { readonly length: 9 }>;
-
-/**
- * Adds what the session keeps of a request, or '', and what the request shows of its device, if anything. Only the first 128 bits of the
- * thumbprint in a device cookie are sent.
- */
-export function withRequest(
-  presented: RotateArguments,
-  seen: string,
-  presentation: DevicePresentation | undefined,
-): ArgumentsOf<"rotate"> {
-  if (presentation === undefined) return seen === "" ? presented : [...presented, seen];
-  const args = [...presented, seen] as const;
-  const { lifeMs, cookie, skipped, proof, transport, clientId } = presentation;
-  const presentedHow = transport === "token" ? IN_BODY : skipped ? RENEWAL_SKIPPED : IN_COOKIE;
-  if (proof !== undefined) {
-    const proven = [...args, lifeMs, presentedHow, ...cookieArguments(cookie), ...proofWords(proof)] as const;
-    return clientId === undefined ? proven : [...proven, clientId];
-  }
-  if (cookie === undefined) return presentedHow !== IN_COOKIE ? [...args, lifeMs, presentedHow] : [...args, lifeMs];
-  return [...args, lifeMs, presentedHow, ...cookieArguments(cookie)];
-}
-
-function cookieArguments(cookie: DevicePresentation["cookie"]): readonly [number, number, number, number, number] {
-  if (cookie === undefined) return [0, 0, 0, 0, 0];
-  const word = wordsOf(cookie.thumbprint);
-  return [cookie.issuedAtMs, word(0), word(1), word(2), word(3)];
-}
-
-/** Adds what the holder of a refresh token shows. */
-export function withHolder(
-  args: Extract<ArgumentsOf<"end">, { readonly length: 5 }>,
-  holder: EndingHolder | undefined,
-): ArgumentsOf<"end"> {
-  if (holder === undefined) return args;
-  const { issuedAt, proof } = holder;
-  return proof === undefined ? [...args, issuedAt] : [...args, issuedAt, ...proofWords(proof)];
-}
-
-/** Returns the whole thumbprint. All of it is needed, because a record may store it. */
-function proofWords({ thumbprint }: KeyProof) {
-  const word = wordsOf(Buffer.from(thumbprint, "base64url"));
-  return [word(0), word(1), word(2), word(3), word(4), word(5), word(6), word(7)] as const;
-}
-
-/** Returns numbers of 32 bits. A Buffer among the arguments would make ioredis build the whole command from pieces. */
-function wordsOf({ buffer, byteOffset, byteLength }: Uint8Array): (number: number) => number {
-  const view = new DataView(buffer, byteOffset, byteLength);
-  return (number) => view.getUint32(4 * number);
 }
 
 /** Separates several audiences. No audience contains a control character. */

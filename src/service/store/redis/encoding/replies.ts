@@ -25,22 +25,13 @@ const FIRST_USE = "b";
 type Rotated = Extract<RotateOutcome, { readonly ok: true }>;
 type NotRotated = Extract<RotateOutcome, { readonly ok: false }>["reason"];
 
-/** Successful outcomes of lua/rotate.lua by their letter. `proven`: the request had a fresh device cookie, or proved the session's key. */
-const ROTATED: Readonly<Record<string, Pick<Rotated, "outcome"> & { readonly device: "proven" | "unproven" }>> = {
-  p: { outcome: "repeat", device: "unproven" },
-  r: { outcome: "rotate", device: "unproven" },
-  h: { outcome: "heal", device: "unproven" },
-  v: { outcome: "recover", device: "unproven" },
-  P: { outcome: "repeat", device: "proven" },
-  R: { outcome: "rotate", device: "proven" },
-  H: { outcome: "heal", device: "proven" },
-  V: { outcome: "recover", device: "proven" },
-};
+/** Successful outcomes of lua/rotate.lua by their letter, which is in upper case if the request has proven the session's key. */
+const ROTATED: Readonly<Record<string, Rotated["outcome"]>> = { p: "repeat", r: "rotate", h: "heal", v: "recover" };
 
 /** Refusals of lua/rotate.lua by their letter. */
 const NOT_ROTATED: Readonly<Record<string, NotRotated>> = {
   x: "reuse",
-  X: "two_holders",
+  y: "two_holders",
   d: "device_proof_missing",
   q: "device_required",
   n: "proof_missing",
@@ -58,12 +49,12 @@ export function rotateOutcome(sid: SessionId, reply: unknown): RotateOutcome {
   const isFirstUse = letter(whole) === FIRST_USE;
   const bytes = isFirstUse ? whole.subarray(1) : whole;
   const first = letter(bytes);
-  const rotated = ROTATED[first];
-  if (rotated !== undefined) {
+  const outcome = ROTATED[first.toLowerCase()];
+  if (outcome !== undefined) {
     const session = decodeSession(sid, bytes, RECORD);
     const child = decodeChild(bytes, RECORD);
-    const device = isFirstUse ? "first_use" : rotated.device;
-    return { ok: true, outcome: rotated.outcome, session, child, now: timeAt(bytes, TIME), device };
+    const device = isFirstUse ? "first_use" : first in ROTATED ? "unproven" : "proven";
+    return { ok: true, outcome, session, child, now: timeAt(bytes, TIME), device };
   }
   const reason = NOT_ROTATED[first];
   switch (reason) {

@@ -3,9 +3,10 @@
 -- KEYS  1 the partition of the actor's session
 -- ARGV  the first locals, in this order
 -- Returns 'attached'; 'ended' if the actor's session is not live; 'full' if too many end with it.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, ATTACHED, ID, slack
+-- @include lib/deadline.lua: ARGC, now
 -- @include lib/live.lua: live
+-- @include lib/lives.lua: slack
+-- @include lib/sizes.lua: ATTACHED, ID
 local actor_sid, sid, -- the actor's session, and the one that ends with it
   life, -- how long that one lives at most, ms
   most -- how many may end with one session

@@ -3,7 +3,7 @@
 -- KEYS  any partitions of one slot
 -- Returns for each partition how many it has, and then their ids.
 -- @include lib/deadline.lua
--- @include lib/partition.lua: ATTACHED, ID, NOBODY
+-- @include lib/sizes.lua: ATTACHED, ID, NOBODY
 local found = {}
 for _, partition in ipairs(KEYS) do
   local attached, first = redis.call('GET', partition .. KEY.attached) or '', #found + 1

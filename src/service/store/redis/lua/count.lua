@@ -4,8 +4,8 @@
 -- ARGV  1 how many chunks of each partition to look at
 -- Returns the number as text. It is exact for partitions with no more chunks than that.
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: ENTRY, ID
 -- @include lib/live.lua: live
+-- @include lib/sizes.lua: ENTRY, ID
 local sum = 0
 for _, partition in ipairs(KEYS) do
   local order = partition .. KEY.order

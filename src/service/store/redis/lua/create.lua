@@ -4,8 +4,8 @@
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns one of these lists. In them, `ended…` are the ids of the sessions that were ended, in order, each followed by its actor
--- (`close`). `is_new` is 'new' if no live session of the subject, of the newest MOST, has the user agent of this one; otherwise, and with
--- `reserved_life`, it is ''.
+-- (`end_sessions`). `is_new` is 'new' if no live session of the subject, of the newest MOST, has the user agent of this one; otherwise,
+-- and with `reserved_life`, it is ''.
 --   'created', record, replaced, is_new, ended…   `replaced` is the session that this one has replaced, with its actor, or ''
 --   'existing', record       with `reserved_life`: an earlier run has created the session, which is live
 --   'ended'                  with `reserved_life`: an earlier run has created the session, which has ended
@@ -13,16 +13,19 @@
 --   'more', progress         the caller runs the script again, with this `progress`
 --   'again', is_new, ended…  the caller runs the script again
 --   'sweep', is_new, ended…  the same, but the caller runs sweep.lua first
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, ENTRY, HEAD, ID, MOST, shift, slack, subject_of
+-- @include lib/deadline.lua: ARGC, now, shift
 -- @include lib/actor.lua: actor_of
--- @include lib/blocks.lua: text_at
--- @include lib/close.lua: close
+-- @include lib/bulk_logouts.lua: find_bulk_logout
+-- @include lib/end_sessions.lua: end_sessions
 -- @include lib/eviction.lua: choose_among_few, choose_among_many, choose_within_limit
--- @include lib/head.lua: entry_of
--- @include lib/index.lua: bulk_logout_until, settle_index, unindex, write_index
+-- @include lib/head.lua: entry_of, subject_of
+-- @include lib/index.lua: settle_index, unindex, write_index
 -- @include lib/insertion.lua: add_event, add_signals, add_to_logins, add_to_order, add_to_subject, drop_empty_subjects
 -- @include lib/live.lua: live
+-- @include lib/lives.lua: slack
+-- @include lib/record.lua: HEAD, USER_AGENT
+-- @include lib/sizes.lua: ENTRY, ID, MOST
+-- @include lib/texts.lua: text_of
 local sid, subject,
   child1, child2, -- the nonce of the first refresh token
   idle_timeout, absolute_lifetime, -- ms
@@ -49,16 +52,16 @@ if reserved and now < tonumber(reserved) then return { 'ended' } end
 local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again', '' } end
 
-local newest_time, revoked_until, bulk_logouts, signal_state, notices =
+local newest_time, all_ended_until, bulk_logouts, signal_state, notices =
   unpack(redis.call('MGET', partition .. KEY.newest, partition .. KEY.all_ended, partition .. KEY.bulk_logouts,
     partition .. KEY.signal_state, partition .. KEY.notices))
-revoked_until = tonumber(revoked_until or 0)
+all_ended_until = tonumber(all_ended_until or 0)
 -- All sessions of the subject that were created up to this time have ended.
-local ended_time = math.max(revoked_until, bulk_logouts and bulk_logout_until(bulk_logouts, subject) or 0)
+local subject_ended_until = math.max(all_ended_until, bulk_logouts and find_bulk_logout(bulk_logouts, subject) or 0)
 
 -- A session counts as ended if it was not created after the last logout of its subject and of everyone. So this session gets a later time
 -- of creation, even if the clock shows an earlier time.
-local created = math.max(now, ended_time + 1)
+local created = math.max(now, subject_ended_until + 1)
 local record = struct.pack(HEAD, flags, 0, 0, 0, child1, child2, 0, 0, 0, created, idle, life) .. body
 local new = {
   sid = sid,
@@ -74,27 +77,21 @@ local new = {
   replaced = replaces ~= '' and live(partition, replaces, now), -- the record of that session, if it is live
 }
 
--- Returns the user agent of a session.
-local function agent_of(session)
-  local from, after = text_at(session, 3)
-  return string.sub(session, from, after - 1)
-end
-
 -- Returns whether none of the subject's newest live sessions has the user agent of this one.
 local function is_new_device()
-  local agent = agent_of(record)
-  if agent == '\0' then return false end
+  local agent = text_of(record, USER_AGENT)
+  if agent == '' then return false end
   local newest = sids or table.concat(redis.call('ZREVRANGEBYLEX', partition .. KEY.many_sessions .. subject, '+', '-', 'LIMIT', 0, MOST))
   local step = sids and ID or ENTRY
   for last = #newest, 1, -step do
     local other = live(partition, string.sub(newest, last - ID + 1, last), now)
-    if other and agent_of(other) == agent then return false end
+    if other and text_of(other, USER_AGENT) == agent then return false end
   end
   return true
 end
 new.is_new_device = reserved_life == '' and is_new_device()
 
-local evicted = {} -- the sessions that end for the limit or the cap, as `close` returns them
+local evicted = {} -- the sessions that end for the limit or the cap, as `end_sessions` returns them
 
 -- Ends sessions for the limit or the cap, and removes them from their subject's index.
 local function evict(sessions)
@@ -103,7 +100,7 @@ local function evict(sessions)
   for k, session in ipairs(sessions) do
     ending[k], entries[k] = session.sid, entry_of(session.record, session.sid)
   end
-  for _, name in ipairs(close(partition, ending, 'session_limit', now, marker_life, ended_note, subject)) do
+  for _, name in ipairs(end_sessions(partition, ending, 'session_limit', now, marker_life, ended_note, subject)) do
     evicted[#evicted + 1] = name
   end
   if not sids then
@@ -133,15 +130,15 @@ end
 
 -- Ends the session that this one replaces. Returns its id.
 local function end_replaced()
-  local name = close(partition, { replaces }, 'replaced', now, marker_life, ended_note, subject_of(new.replaced))[1]
+  local name = end_sessions(partition, { replaces }, 'replaced', now, marker_life, ended_note, subject_of(new.replaced))[1]
   unindex(partition, replaces, new.replaced)
   if sids then sids = redis.call('HGET', partition .. KEY.few_sessions, subject) or '' end
   return name
 end
 
 local reply = nil
-if limit ~= '' then reply = make_room(choose_within_limit(partition, new, sids, limit, progress, revoked_until, now)) end
-if not reply and not sids then reply = make_room(choose_among_many(partition, new, cap, ended_time, now)) end
+if limit ~= '' then reply = make_room(choose_within_limit(partition, new, sids, limit, progress, all_ended_until, now)) end
+if not reply and not sids then reply = make_room(choose_among_many(partition, new, cap, subject_ended_until, now)) end
 if reply then return reply end
 -- The newest time of creation is stored, so that the next logout of everyone includes this session.
 if created > tonumber(newest_time or 0) then redis.call('SET', partition .. KEY.newest, created) end

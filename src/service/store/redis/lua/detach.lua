@@ -4,7 +4,7 @@
 -- ARGV  1 the session
 -- Returns 'detached'
 -- @include lib/deadline.lua
--- @include lib/partition.lua: ATTACHED, ID, NOBODY
+-- @include lib/sizes.lua: ATTACHED, ID, NOBODY
 local key, entries = KEYS[1] .. KEY.attached, {}
 local attached = redis.call('GET', key) or ''
 for at = 1, #attached, ATTACHED do

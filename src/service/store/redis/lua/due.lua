@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Returns some of the due records (lib/close.lua), chosen at random.
+-- Returns some of the due records (lib/end_sessions.lua), chosen at random.
 -- KEYS  any partitions of one slot
 -- ARGV  1 how many records to return of each partition at most
 -- Returns the time, then the records: key, value, key, value, …

@@ -4,11 +4,11 @@
 -- ARGV  the first locals, in this order
 -- Returns one string: 'l', the time (six bytes) and the record, if the authentication was replaced; 'o' if the session has a later
 -- authentication; 'a' if it has an actor; 'm' if it is revoked; 'u' if it is unknown.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC
+-- @include lib/deadline.lua: ARGC, now
 -- @include lib/actor.lua: actor_of
--- @include lib/blocks.lua: AUTHENTICATION, block_at, replace
+-- @include lib/blocks.lua: block_at, replace
 -- @include lib/live.lua: live, was_revoked
+-- @include lib/record.lua: AUTHENTICATION
 -- @include lib/version.lua: count_version, version_of
 local sid,
   time, -- of the authentication, ms

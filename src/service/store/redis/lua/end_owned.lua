@@ -4,10 +4,10 @@
 -- ARGV  the first locals, in this order
 -- Returns 'ended' and the subject of the target's actor, if it has one; 'actor_ended' if the actor is not live; 'not_found' if the target
 -- is not live, or belongs to another subject.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, subject_of
+-- @include lib/deadline.lua: ARGC, now
 -- @include lib/actor.lua: actor_of
--- @include lib/close.lua: close
+-- @include lib/end_sessions.lua: end_sessions
+-- @include lib/head.lua: subject_of
 -- @include lib/index.lua: unindex
 -- @include lib/live.lua: live
 local actor_sid, sid, -- the session that asks, and the one that ends
@@ -20,6 +20,6 @@ local actor = live(partition, actor_sid, now)
 if not actor then return 'actor_ended' end
 local record = live(partition, sid, now)
 if not record or subject_of(record) ~= subject_of(actor) then return 'not_found' end
-close(partition, { sid }, reason, now, tonumber(marker_life), note, subject_of(record))
+end_sessions(partition, { sid }, reason, now, tonumber(marker_life), note, subject_of(record))
 unindex(partition, sid, record)
 return 'ended' .. (actor_of(record) or '')

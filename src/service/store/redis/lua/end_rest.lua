@@ -4,11 +4,12 @@
 -- KEYS  1 partition
 -- ARGV  1 the id of the logout, or '' for any that is under way, 2 how long ended sessions stay marked, ms
 -- Returns 'more' or 'done', how many sessions this logout has ended so far, and the ids of those that this run has ended, each followed by
--- its actor (`close`); 'none' if there is no such logout.
+-- its actor (`end_sessions`); 'none' if there is no such logout.
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: BULK_LOGOUT, ID
--- @include lib/close.lua: close
+-- @include lib/bulk_logouts.lua: BULK_LOGOUT
+-- @include lib/end_sessions.lua: end_sessions
 -- @include lib/live.lua: within_lifetimes
+-- @include lib/sizes.lua: ID
 local AT_ONCE = 64 -- the number of sessions that one run ends, in about 1 ms
 local partition, id = KEYS[1], ARGV[1]
 local bulk_logouts = redis.call('GET', partition .. KEY.bulk_logouts) or ''
@@ -32,7 +33,7 @@ for _, entry in ipairs(oldest) do
     if within_lifetimes(partition, sid, now) and struct.unpack('>I6', entry) > created_after then ended[#ended + 1] = sid end
   end
 end
-for k, name in ipairs(close(partition, ended, reason, now, tonumber(ARGV[2]), note, subject)) do reply[k + 2] = name end
+for k, name in ipairs(end_sessions(partition, ended, reason, now, tonumber(ARGV[2]), note, subject)) do reply[k + 2] = name end
 if #entries > 0 then redis.call('ZREM', many, unpack(entries)) end
 
 local done = #oldest < AT_ONCE

@@ -4,7 +4,7 @@
 -- ARGV  1 subject, 2 how many of each index earlier runs have read, 3 how many this one reads
 -- Returns the ids of some of the sessions, without separators, and '' if no more follow
 -- @include lib/deadline.lua
--- @include lib/partition.lua: ID
+-- @include lib/sizes.lua: ID
 local partition, subject, from, count = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local earlier = redis.call('ZRANGE', partition .. KEY.earlier_sessions .. subject, from, from + count - 1)
 local many = redis.call('ZRANGE', partition .. KEY.many_sessions .. subject, from, from + count - 1)

@@ -4,8 +4,8 @@
 -- ARGV  1 a subject, or ''; 2 a sid, '*' for the logouts of everyone, or ''
 -- Returns a text for each session. Each text has any number of events, and each event ends with a newline.
 -- @include lib/deadline.lua
--- @include lib/partition.lua: ID
 -- @include lib/session_events.lua: LAST_SESSIONS, creation_of
+-- @include lib/sizes.lua: ID
 local partition, subject, texts = KEYS[1], ARGV[1], {}
 if ARGV[2] == '*' then return { redis.call('GET', partition .. KEY.ends) or '' } end
 

@@ -7,19 +7,22 @@
 -- ARGV  the first locals, in this order
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and names (end.lua) of each that has ended.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, ENTRY, HEAD, ID, LOG_SLACK, shift, slack, subject_of
+-- @include lib/deadline.lua: ARGC, now, shift
 -- @include lib/actor.lua: actor_of
 -- @include lib/commands.lua: require_commands
 -- @include lib/hand_over.lua: hand_over, one_of
--- @include lib/head.lua: blank, expiries
+-- @include lib/head.lua: expiries, subject_of
 -- @include lib/index.lua: unindex
--- @include lib/live.lua: ended_until, ended_with_subject
+-- @include lib/live.lua: ended_with_subject, read_all_ended_until
+-- @include lib/lives.lua: LOG_SLACK, slack
 -- @include lib/logins.lua: leave_logins
 -- @include lib/order.lua: remove_from_order
+-- @include lib/record.lua: HEAD
 -- @include lib/revocation_log.lua: append_to_log
 -- @include lib/session_events.lua: complete_creation
 -- @include lib/signal_log.lua: append_signals
+-- @include lib/sizes.lua: ENTRY, ID
+-- @include lib/texts.lua: blank
 local instance,
   lease, -- how long it holds the partition, ms
   from_entry, -- the entry to begin at, or ''
@@ -49,7 +52,7 @@ local rest = ''
 if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remove(chunks), 1, ENTRY) end
 
 local reply, least, gone, due, logged, sids = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
-local ended_all, ends = ended_until(partition), {}
+local all_ended_until, ends = read_all_ended_until(partition), {}
 local states = redis.call('MGET', partition .. KEY.bulk_logouts, partition .. KEY.unsignalled, partition .. KEY.signal_state,
   partition .. KEY.attached)
 local bulk_logouts, unsignalled, signal_state, attached = unpack(states)
@@ -59,9 +62,9 @@ local function examine(entry, record)
   local expiry = record and expiries(record) or 0
   if now < expiry then
     least = math.min(least, expiry)
-  elseif created > ended_all and record and bulk_logouts and ended_with_subject(bulk_logouts, subject_of(record), sid, created) then
+  elseif created > all_ended_until and record and ended_with_subject(bulk_logouts, subject_of(record), sid, created) then
     least = now -- it has ended with its subject's sessions, but may have no marker yet
-  elseif created <= ended_all and unsignalled then
+  elseif created <= all_ended_until and unsignalled then
     -- The session ended in a logout of everyone, and its signal may still have to be appended to the signal log (signals.lua). The record
     -- is kept until then, because the signal contains data of it.
     least = now
@@ -76,7 +79,7 @@ local function examine(entry, record)
       leave_logins(partition, sid, record)
       redis.call('SET', partition .. KEY.session .. sid, blank(record), 'KEEPTTL')
     end
-    if created <= ended_all then return end
+    if created <= all_ended_until then return end
     local subject = record and subject_of(record) or ''
     if record then unindex(partition, sid, record) end
     if signal_state then ends[#ends + 1] = { sid, 'expired', record, subject } end

@@ -4,8 +4,8 @@
 -- ARGV  1 sids, without separators
 -- Returns sid, record, sid, record, …
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: ID
 -- @include lib/live.lua: live
+-- @include lib/sizes.lua: ID
 local found = {}
 for from = 1, #ARGV[1], ID do
   local sid = string.sub(ARGV[1], from, from + ID - 1)

@@ -5,12 +5,13 @@
 -- Returns the outcome and how many events were removed. The outcome is 'done'; 'again', if the caller must run the script again; 'busy', if
 -- a logout of the subject's sessions has to be completed first; or 'full', if there are too many due records to find those of the subject.
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: ID, MOST
--- @include lib/index.lua: bulk_logout_until, settle_index, write_index
+-- @include lib/bulk_logouts.lua: find_bulk_logout
+-- @include lib/index.lua: settle_index, write_index
 -- @include lib/live.lua: live
+-- @include lib/sizes.lua: ID, MOST
 local MOST_DUE = 1024 -- the most due records that one run examines, in about 1 ms
 local partition, subject = KEYS[1], ARGV[1]
-if bulk_logout_until(redis.call('GET', partition .. KEY.bulk_logouts) or '', subject) > 0 then return { 'busy', '0' } end
+if find_bulk_logout(redis.call('GET', partition .. KEY.bulk_logouts) or '', subject) then return { 'busy', '0' } end
 
 -- Returns the live ones of these sessions, without separators, and a list of the others.
 local function split(sids)

@@ -3,8 +3,9 @@
 -- KEYS  1 partition
 -- ARGV  1 sid
 -- @include lib/deadline.lua: now
--- @include lib/blocks.lua: LAST_SEEN, block_at
+-- @include lib/blocks.lua: block_at
 -- @include lib/live.lua: live
+-- @include lib/record.lua: LAST_SEEN
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return '' end

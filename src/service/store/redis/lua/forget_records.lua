@@ -5,11 +5,12 @@
 -- ARGV  1 subject, 2 the entry to continue after, or ''
 -- Returns the entry to continue after; '' if no more follow.
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: ENTRY, ID, subject_of
--- @include lib/head.lua: blank
+-- @include lib/head.lua: subject_of
 -- @include lib/live.lua: live
 -- @include lib/logins.lua: leave_logins
 -- @include lib/session_events.lua: complete_creation
+-- @include lib/sizes.lua: ENTRY, ID
+-- @include lib/texts.lua: blank
 local CHUNKS = 4 -- the number of chunks that one run examines, in about 0.2 ms
 local partition, subject, from = KEYS[1], ARGV[1], ARGV[2]
 local order = partition .. KEY.order

@@ -5,10 +5,10 @@
 -- Returns, for a subject with few sessions, 'few', sid, record, sid, record, …: all of them, oldest first. For a subject with many it
 -- returns 'many', entry, record, entry, record, …, newest first, with '' for the record of a session that is not live. It returns only
 -- 'again' if the caller must run the script again.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, ID, MOST
+-- @include lib/deadline.lua: ARGC, now
 -- @include lib/index.lua: settle_index
 -- @include lib/live.lua: live, within_lifetimes
+-- @include lib/sizes.lua: ID, MOST
 local subject,
   before, -- an entry of the order of creation: sessions before it are returned
   count -- how many sessions to examine

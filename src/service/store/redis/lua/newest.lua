@@ -4,8 +4,8 @@
 -- ARGV  1 how many entries of each partition, 2 an entry: those before it are returned; '' for the newest
 -- Returns one text for each partition: its entries, newest first, without separators.
 -- @include lib/deadline.lua
--- @include lib/partition.lua: ENTRY
 -- @include lib/order.lua: earlier
+-- @include lib/sizes.lua: ENTRY
 local wanted, bound, replies = tonumber(ARGV[1]), ARGV[2], {}
 for k, partition in ipairs(KEYS) do
   local found, below = {}, bound == '' and '+' or '(' .. bound

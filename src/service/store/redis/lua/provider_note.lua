@@ -3,8 +3,7 @@
 -- KEYS  1 partition of the note
 -- ARGV  1 its hash, 2 for how long to note it, ms; 0 to look
 -- Returns 'used' if it is noted, or ''.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: shift
+-- @include lib/deadline.lua: now, shift
 local key, life = KEYS[1] .. KEY.provider_note .. ARGV[1], tonumber(ARGV[2])
 if life == 0 then
   local used_until = redis.call('GET', key)

@@ -6,16 +6,18 @@
 -- ARGV  1 how long to keep events, ms; 0: not at all, 2 how many events to keep of a session; then for each event the key of its due
 --       record, or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; its text, without a newline; and for
 --       the creation of a session what its record lacks of that text, else ''
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, HEAD, shift, slack, subject_of
+-- @include lib/deadline.lua: ARGC, now, shift
+-- @include lib/head.lua: subject_of
 -- @include lib/live.lua: live
+-- @include lib/lives.lua: slack
+-- @include lib/record.lua: HEAD
 -- @include lib/session_events.lua: index_events
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local expires = now + shift + keep
 
 -- Returns false if the event is skipped because the events of its session were removed.
 local function append(sid, due, subject, text)
-  local key = partition .. (sid == '*' and 'x' or 'v' .. sid)
+  local key = partition .. (sid == '*' and KEY.ends or KEY.events .. sid)
   local before = redis.call('GET', key) or ''
   if due == '' and before == '' and not live(partition, sid, now) then return false end
   if string.find('\n' .. before, '\n' .. text .. '\n', 1, true) then return true end

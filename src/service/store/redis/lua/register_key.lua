@@ -4,11 +4,11 @@
 -- ARGV  the first locals, in this order
 -- Returns one string: l (the session has this key now), the time (I6) and the record; or only a letter: k, the session has another key;
 -- o, the token is outdated; m, the session was revoked; u, it is unknown.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, DEVICE_TAIL, WITH_DEVICE
+-- @include lib/deadline.lua: ARGC, now
 -- @include lib/blocks.lua: device_at
 -- @include lib/device.lua: device_of
 -- @include lib/live.lua: live, was_revoked
+-- @include lib/record.lua: DEVICE_TAIL, WITH_DEVICE
 local sid,
   generation, -- of the refresh token
   key, thumbprint, kind, -- kind: device-record.ts

@@ -13,8 +13,7 @@
 --   'rest <partition>' if the limit was reached: more entries of this partition, and all of the partitions after it, have not been read.
 -- The order of the log is the order of appending, even after a failover to another node (append_to_log). If the log does not contain the
 -- last entry that was read, because that node has not received it or because it was dropped, all entries of the log are returned.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC
+-- @include lib/deadline.lua: ARGC, now
 local found, left, of_ends = { string.format('%.0f', now) }, tonumber(ARGV[1]), {}
 local count = ARGC - 1
 for k = 1, count do of_ends[k] = KEYS[k] .. KEY.bulk_logouts end

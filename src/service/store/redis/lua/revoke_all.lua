@@ -3,12 +3,13 @@
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns 'ended'
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, LOG_SLACK, NOBODY, shift
+-- @include lib/deadline.lua: ARGC, now, shift
 -- @include lib/hand_over.lua: hand_over
 -- @include lib/head.lua: expiries
--- @include lib/live.lua: ended_until
+-- @include lib/live.lua: read_all_ended_until
+-- @include lib/lives.lua: LOG_SLACK
 -- @include lib/revocation_log.lua: append_to_log
+-- @include lib/sizes.lua: NOBODY
 local revoked_until, -- that time, ms
   marker_life, -- how long ended sessions stay marked, ms
   note, -- the text of the due record (event-text.ts), or ''
@@ -16,7 +17,7 @@ local revoked_until, -- that time, ms
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
 marker_life = tonumber(marker_life)
-local ended_before = ended_until(partition)
+local ended_before = read_all_ended_until(partition)
 local created_until = string.format('%.0f', math.max(tonumber(revoked_until), ended_before))
 if redis.call('GET', partition .. KEY.signal_state) then
   local after, from = string.match(redis.call('GET', partition .. KEY.unsignalled) or '', '^(%d+) %d+ %d+ (.*)$')

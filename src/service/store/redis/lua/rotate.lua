@@ -2,17 +2,18 @@
 -- Rotates the stored state of a session for one presented token: first the verdict of `judgeDevice` (lib/device.lua), then the rules of
 -- `decide` (src/service/session/rotation/rotation.ts), then what is stored.
 -- KEYS  1 partition
--- ARGV  the first locals, in this order. Those after the last one that is needed are left out, and nil here.
+-- ARGV  the first locals, in this order. Those after marker_life may be left out, and are nil then.
 -- Returns one string. These letters are followed by the time (I6) and the session's record:
 --   p repeat, r rotate, h heal, v recover; in upper case if the request had a fresh device cookie or a proof of the session's key,
 --   and preceded by b if this request has bound the key
---   x reuse, X two holders: the session was ended
+--   x reuse, y two holders: the session was ended
 --   d the device cookie is missing, q a device key is required: the session is unchanged
 --   n a proof of the session's key is missing, k the proof is of another key: the session is unchanged
 -- These letters stand alone: m revoked, u unknown, i idle, e expired, t the token may not be presented in this way, w the proof would be
 --   the session's first, but the client is not that of the session
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, BODY, HEAD, WITH_DEVICE, slack, subject_of
+-- @include lib/deadline.lua: ARGC, now
+-- @include lib/lives.lua: slack
+-- @include lib/record.lua: BODY, HEAD, LAST_SEEN, PLAIN, WITH_DEVICE
 local sid,
   generation, nonce1, nonce2, issued_at, -- the presented refresh token
   fresh1, fresh2, -- the nonce of the token that may follow it
@@ -20,16 +21,13 @@ local sid,
   marker_life, -- how long ended sessions stay marked, ms
   seen, -- what the session keeps of this request (JSON), or ''
   device_life, -- how long a device cookie lives, ms
-  presented_how, -- RENEWAL_SKIPPED: the browser could not renew that cookie; IN_BODY: the token came in the body, not in a cookie
-  device_issued_at, device1, device2, device3, device4, -- the device cookie: ms, the first words of its thumbprint; zeros if there is none
-  proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8, -- the thumbprint of the proven key, in words
-  client -- the client that presents the token at the token endpoint
+  shown -- what the request shows of its device (device-record.ts), or ''
   = unpack(ARGV, 1, ARGC)
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
 local partition = KEYS[1]
 local key = partition .. KEY.session .. sid
 local found = redis.call('MGET', key, partition .. KEY.all_ended, partition .. KEY.bulk_logouts)
-local record, bulk_logouts = found[1], found[3]
+local record, all_ended_until, bulk_logouts = found[1], tonumber(found[2] or 0), found[3]
 if not record then
   -- @include lib/live.lua: was_revoked
   return was_revoked(partition, sid, now) and 'm' or 'u'
@@ -41,8 +39,9 @@ local flags, state_generation, state_nonce1, state_nonce2, child_nonce1, child_n
 local absolute = created + life
 if now >= absolute then return 'e' end
 if now >= math.max(created, child_served_at) + idle then return 'i' end
-if created <= tonumber(found[2] or 0) then return 'm' end
+if created <= all_ended_until then return 'm' end
 if bulk_logouts then
+  -- @include lib/head.lua: subject_of
   -- @include lib/live.lua: ended_with_subject
   if ended_with_subject(bulk_logouts, subject_of(record), sid, created) then return 'm' end
 end
@@ -52,20 +51,13 @@ issued_at, reuse_interval = tonumber(issued_at), tonumber(reuse_interval)
 local function within(time, limit) return math.abs(now - time) <= limit end
 
 local verdict, proof = 'unproven', nil
-if flags > 1 or proof8 then
-  -- @include lib/device.lua: bytes_of, device_of, judge_device
-  local RENEWAL_SKIPPED, IN_BODY = '1', '2'
-  proof = proof8 and bytes_of(proof1, proof2, proof3, proof4, proof5, proof6, proof7, proof8)
-  verdict = judge_device(record, device_of(record), created, {
-    issued_at = issued_at,
-    in_body = presented_how == IN_BODY,
-    renewal_skipped = presented_how == RENEWAL_SKIPPED,
-    device_life = device_life and tonumber(device_life) or math.huge,
-    cookie = device4 and bytes_of(device1, device2, device3, device4),
-    cookie_issued_at = tonumber(device_issued_at),
-    proof = proof,
-    client = client,
-  }, now, reuse_interval)
+local is_shown = shown and shown ~= ''
+if flags > PLAIN or is_shown then
+  -- @include lib/device.lua: decode_shown, device_of, judge_device
+  local presented = is_shown and decode_shown(shown) or {}
+  presented.issued_at, presented.device_life = issued_at, device_life and tonumber(device_life) or math.huge
+  proof = presented.proof
+  verdict = judge_device(record, device_of(record), created, presented, now, reuse_interval)
   local ALONE = { wrong_transport = 't', wrong_client = 'w' }
   local WITH_SESSION = { device_proof_missing = 'd', device_required = 'q', proof_missing = 'n', other_key = 'k' }
   if ALONE[verdict] then return ALONE[verdict] end
@@ -73,7 +65,7 @@ if flags > 1 or proof8 then
 end
 
 -- The rules of `decide`. The outcomes are its own, by their letters in the reply.
-local REPEAT, ROTATE, HEAL, RECOVER, REUSE, TWO_HOLDERS = 'p', 'r', 'h', 'v', 'x', 'X'
+local REPEAT, ROTATE, HEAL, RECOVER, REUSE, TWO_HOLDERS = 'p', 'r', 'h', 'v', 'x', 'y'
 local held = verdict == 'held'
 local ahead = generation - state_generation
 local is_child_nonce, is_state_nonce = nonce1 == child_nonce1 and nonce2 == child_nonce2, nonce1 == state_nonce1 and nonce2 == state_nonce2
@@ -100,14 +92,15 @@ if outcome == ROTATE or outcome == HEAL then state_generation, state_nonce1, sta
 if outcome ~= REPEAT then child_nonce1, child_nonce2, child_minted_at, child_served_at = fresh1, fresh2, now, now end
 
 if outcome == REUSE or outcome == TWO_HOLDERS then
-  -- @include lib/close.lua: close
+  -- @include lib/end_sessions.lua: end_sessions
+  -- @include lib/head.lua: subject_of
   -- @include lib/index.lua: unindex
-  close(partition, { sid }, 'reuse', now, tonumber(marker_life), outcome == TWO_HOLDERS and '{"h":1}' or '{}', subject_of(record))
+  end_sessions(partition, { sid }, 'reuse', now, tonumber(marker_life), outcome == TWO_HOLDERS and '{"h":1}' or '{}', subject_of(record))
   unindex(partition, sid, record)
 else
   local body = string.sub(record, BODY)
   if seen and seen ~= '' and outcome ~= REPEAT then
-    -- @include lib/blocks.lua: LAST_SEEN, block_at
+    -- @include lib/blocks.lua: block_at
     local at, after = block_at(record, LAST_SEEN)
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
   end

@@ -4,8 +4,7 @@
 -- ARGV  the first locals, in this order
 -- Returns 'moved'; 'lost' if another instance has the lease, the cursor has changed, or there is no such subscription; 'rewound' if the
 -- log has no such signal.
--- @include lib/deadline.lua
--- @include lib/partition.lua: ARGC
+-- @include lib/deadline.lua: ARGC
 local holder, -- of the lease, or '' for a subscription that is polled
   position, -- the fence of the lease; for a subscription that is polled, its present cursor ('<number> <sid>')
   subscription,

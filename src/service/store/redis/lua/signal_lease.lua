@@ -3,8 +3,7 @@
 -- KEYS  any partitions of one slot
 -- ARGV  the first locals, in this order
 -- Returns for each partition the fence, a number that grows with each new holder, or '0' if the holder does not have the lease.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC
+-- @include lib/deadline.lua: ARGC, now
 local holder,
   life, -- for how long, ms; 0 to give it back
   retention -- for how long signals are kept, ms

@@ -4,8 +4,7 @@
 -- KEYS  any partitions of one slot
 -- ARGV  the first locals, in this order
 -- Returns a list of 'done'
--- @include lib/deadline.lua
--- @include lib/partition.lua: ARGC
+-- @include lib/deadline.lua: ARGC
 local verb, -- 'add', 'restart' or 'remove'
   subscription,
   retention, -- for how long signals are kept, ms

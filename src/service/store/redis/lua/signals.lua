@@ -5,10 +5,10 @@
 -- Returns 'rewound' if the log has another signal with that number, or has never reached it; 'behind' and the number of the oldest
 -- signal in the log (of the next one, if the log is empty), if signals after the last one were dropped; otherwise 'more' or 'end' and
 -- the signals; after a signal whose time begins with 0, in a line of its own, the actor (lib/partition.lua).
--- @include lib/deadline.lua
--- @include lib/partition.lua: ARGC, ENTRY, ID
+-- @include lib/deadline.lua: ARGC
 -- @include lib/order.lua: earlier
 -- @include lib/signal_log.lua: append_signals, with_actor
+-- @include lib/sizes.lua: ENTRY, ID
 local after, sid, -- the number of the last signal before them, and its session or '-'
   most -- how many to return at most
   = unpack(ARGV, 1, ARGC)

@@ -5,8 +5,7 @@
 -- ARGV  the first locals, in this order
 -- Returns the number of the last signal that was examined, or '' if no more follow; then signal (with_actor), subscriptions that have not
 -- read it yet (their ids, with spaces between), signal, subscriptions, …
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC
+-- @include lib/deadline.lua: ARGC, now
 -- @include lib/live.lua: live
 -- @include lib/signal_log.lua: with_actor
 local subject,

@@ -9,8 +9,7 @@
 --       'delete', 'get' and 'list': nothing
 -- Returns for 'get' and 'list' field, value, field, value, …; otherwise 'done' or 'missing'; for 'define' and 'state' also 'changed', if
 -- the present value is not the expected one; for 'create' also 'there', if the subscription exists, or 'full'
--- @include lib/deadline.lua
--- @include lib/partition.lua: ARGC
+-- @include lib/deadline.lua: ARGC
 local subscriptions, verb, id = KEYS[1] .. KEY.subscriptions, ARGV[1], ARGV[2]
 if verb == 'list' then return redis.call('HRANDFIELD', subscriptions, 1000, 'WITHVALUES') end
 

@@ -4,10 +4,10 @@
 -- ARGV  the first locals, in this order
 -- Returns the entry to continue after, or '' if this run has reached the end or found an expired session; and the earliest expiry of the
 -- examined sessions, ms.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC, ID, MOST, shift
+-- @include lib/deadline.lua: ARGC, now, shift
 -- @include lib/head.lua: expiries
 -- @include lib/live.lua: within_lifetimes
+-- @include lib/sizes.lua: ID, MOST
 local subject,
   after, -- the entry to continue after, or ''
   least -- the earliest time at which one of the sessions up to that entry expires, ms

@@ -4,9 +4,9 @@
 -- ARGV  1 sid
 -- Returns one string: l (the session had a key) or n (it had none), the time (I6) and the record; or only m (revoked) or u (unknown).
 -- @include lib/deadline.lua: now
--- @include lib/partition.lua: WITH_DEVICE
 -- @include lib/blocks.lua: device_at
 -- @include lib/live.lua: live, was_revoked
+-- @include lib/record.lua: WITH_DEVICE
 local partition, sid = KEYS[1], ARGV[1]
 local record = live(partition, sid, now)
 if not record then return was_revoked(partition, sid, now) and 'm' or 'u' end

@@ -4,12 +4,13 @@
 -- ARGV  the first locals, in this order
 -- Returns one string: 'l', the time (six bytes) and the record, or 'n' in place of 'l' if the record was the same before; 'c' if the
 -- session has another version; 'm' if it is revoked; 'u' if it is unknown.
--- @include lib/deadline.lua: now
--- @include lib/partition.lua: ARGC
--- @include lib/blocks.lua: CLAIMS, block_at, replace, text_at
+-- @include lib/deadline.lua: ARGC, now
+-- @include lib/blocks.lua: block_at, replace
 -- @include lib/commands.lua: require_commands
 -- @include lib/live.lua: live, was_revoked
+-- @include lib/record.lua: AUDIENCES, CLAIMS
 -- @include lib/signal_log.lua: append_signals
+-- @include lib/texts.lua: text_at
 -- @include lib/version.lua: count_version, version_of
 local sid,
   if_version, -- the version that the session must have, or ''
@@ -22,7 +23,7 @@ local before = live(partition, sid, now)
 if not before then return was_revoked(partition, sid, now) and 'm' or 'u' end
 if if_version ~= '' and tonumber(if_version) ~= version_of(before) then return 'c' end
 local record = before
-if audiences ~= '' then record = replace(record, audiences, text_at(record, 2)) end
+if audiences ~= '' then record = replace(record, audiences, text_at(record, AUDIENCES)) end
 if claims ~= '' then record = replace(record, string.sub(claims, 2), block_at(record, CLAIMS)) end
 require_commands(partition, 'SET ZADD ZRANGE ZREM ZREMRANGEBYSCORE PEXPIREAT')
 record = count_version(partition, sid, record, record ~= before, tonumber(stale_life), now)

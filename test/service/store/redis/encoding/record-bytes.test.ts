@@ -1,7 +1,7 @@
 /** The size in Redis of a client's key (DPoP). A session without a key takes no byte for it. */
 import { expect, test } from "vitest";
 import type { NewSession } from "../../../../../src/service/session/model.ts";
-import { encodeBody, flagsOf, withRequest } from "../../../../../src/service/store/redis/encoding/record.ts";
+import { encodeBody, flagsOf } from "../../../../../src/service/store/redis/encoding/record.ts";
 import { someProof } from "../../../../support/store/device.ts";
 import { newSession } from "../../../../support/store/sessions.ts";
 
@@ -24,13 +24,4 @@ test("a session without a key takes no byte for one", () => {
   expect(flagsOf(session)).toBe(1);
   const bound = { ...session, dpopJkt: someProof().thumbprint };
   expect(encodeBody(bound)).toHaveLength(textBytes(session) + KEY_BYTES);
-});
-
-test("a refresh sends nothing after the last argument that it needs", () => {
-  const inCookie = { lifeMs: 1, cookie: undefined, skipped: false } as const;
-  const args = [newSession("alice").sid, 1, 2, 3, 4, 5, 6, 7, 8] as const;
-  expect(withRequest(args, "", undefined)).toEqual(args);
-  expect(withRequest(args, "[]", undefined)).toEqual([...args, "[]"]);
-  expect(withRequest(args, "", inCookie)).toEqual([...args, "", 1]);
-  expect(withRequest(args, "", { ...inCookie, transport: "token" })).toEqual([...args, "", 1, 2]);
 });

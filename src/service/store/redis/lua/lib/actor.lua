@@ -1,13 +1,13 @@
 -- Who uses a session.
--- @include lib/partition.lua: BODY, subject_of
+-- @include lib/head.lua: subject_of
+-- @include lib/record.lua: BODY
 
 -- Returns the subject of a session's actor, who uses it in place of its own subject; nil if there is none. Few records have the text that
 -- is looked for first, so that the blocks of the others are not read.
 local function actor_of(record)
   if not string.find(record, '"actor":', BODY, true) then return nil end
-  -- @include lib/blocks.lua: FACTS, block_at
-  local at, after = block_at(record, FACTS)
-  local actor = at < after and cjson.decode(string.sub(record, at + 3, after - 1)).actor
+  -- @include lib/blocks.lua: facts_of
+  local actor = facts_of(record).actor
   return actor and actor.subject or nil
 end
 

@@ -1,6 +1,6 @@
--- The parts of a record after its head: the texts, the blocks of blocks.ts and the device key.
--- @include lib/partition.lua: BODY, DEVICE_TAIL, SINCE, THUMBPRINT, WITH_DEVICE
--- @include lib/head.lua: length_at
+-- The parts of a record after its texts: the blocks of blocks.ts, the claims and the device key.
+-- @include lib/record.lua: AUTHENTICATION, CLAIMS, DEVICE_TAIL, DISPLAY_NAME, FACTS, SINCE, THUMBPRINT, VERSION, WITH_DEVICE
+-- @include lib/texts.lua: text_at
 
 -- Returns the position in a record at which the device key begins. Without a device key, that is the position after the end.
 local function device_at(record)
@@ -9,22 +9,9 @@ local function device_at(record)
   return #record + 1 + THUMBPRINT - length
 end
 
--- Returns where a text of a record begins, with its length, and the position after it. Five texts follow the subject; `number` counts them.
-local function text_at(record, number)
-  local _, from = struct.unpack('>I2c0', record, BODY)
-  while true do
-    local length, after = length_at(record, from)
-    if number == 1 then return from, after + length end
-    from, number = after + length, number - 1
-  end
-end
-
--- The first bytes of the blocks that may follow the texts of a record, in ascending order (blocks.ts), and of the claims.
-local AUTHENTICATION, FACTS, VERSION, LAST_SEEN, CLAIMS = 1, 2, 3, 4, 123
-
 -- Returns where a block of a record begins, and the position after it. If the record lacks the block, both are the position for it.
 local function block_at(record, kind)
-  local _, from = text_at(record, 5)
+  local _, from = text_at(record, DISPLAY_NAME)
   local stop = device_at(record)
   local function next_after(at)
     local byte = string.byte(record, at)
@@ -36,6 +23,12 @@ local function block_at(record, kind)
   while from < stop and string.byte(record, from) < kind do from = next_after(from) end
   if from < stop and string.byte(record, from) == kind then return from, next_after(from) end
   return from, from
+end
+
+-- Returns the fields of a session that its record has as JSON.
+local function facts_of(record)
+  local at, after = block_at(record, FACTS)
+  return at < after and cjson.decode(string.sub(record, at + 3, after - 1)) or {}
 end
 
 -- Returns a record with other bytes in place of those from a position to the one before `after`.

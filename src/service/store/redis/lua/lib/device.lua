@@ -1,13 +1,21 @@
 -- Device binding, by the rules of src/service/session/devices/binding.ts, which has the reasons, and mostly with its names.
--- @include lib/partition.lua: BOUND, BY_COOKIE, BY_TOKEN, DEVICE_REQUIRED, DEVICE_TAIL, PROOF, PROOF_KEY_BYTES, SINCE
--- @include lib/partition.lua: THUMBPRINT, WITH_DEVICE
--- @include lib/head.lua: client_of
+-- @include lib/record.lua: BOUND, BY_COOKIE, BY_TOKEN, CLIENT_ID, DEVICE_REQUIRED, DEVICE_TAIL, PROOF, PROOF_KEY_BYTES
+-- @include lib/record.lua: SINCE, THUMBPRINT, WITH_DEVICE
+-- @include lib/texts.lua: text_of
 
 local function has_flag(record, flag) return string.byte(record) % (2 * flag) >= flag end
 
--- Returns the bytes of a thumbprint, or of its beginning, which a script gets as words of four bytes.
-local function bytes_of(...)
-  return struct.pack('>' .. string.rep('I4', select('#', ...)), ...)
+-- Returns the bytes of a thumbprint, or of its beginning, which a script gets as numbers of four bytes.
+local function bytes_of(words)
+  return struct.pack('>' .. string.rep('I4', #words), unpack(words))
+end
+
+-- Decodes what a request shows of its device (device-record.ts).
+local function decode_shown(text)
+  local shown = cjson.decode(text)
+  shown.proof = shown.proof and bytes_of(shown.proof)
+  if shown.cookie then shown.cookie.thumbprint = bytes_of(shown.cookie.thumbprint) end
+  return shown
 end
 
 -- Returns the session's key, or nil if it has none.
@@ -28,30 +36,33 @@ local function proof_refusal(proof)
   return proof and 'other_key' or 'proof_missing'
 end
 
--- Returns the verdict of `judgeDevice`. `device` is the session's key or nil. `presented` is what the request presents.
+-- Returns the verdict of `judgeDevice`. `device` is the session's key or nil. `presented` is what the request shows of its device, and when
+-- its token was issued.
 local function judge_device(record, device, created, presented, now, reuse_interval)
-  if has_flag(record, presented.in_body and BY_COOKIE or BY_TOKEN) then return 'wrong_transport' end
+  local in_body = presented.transport == 'token'
+  if has_flag(record, in_body and BY_COOKIE or BY_TOKEN) then return 'wrong_transport' end
   local is_required = has_flag(record, DEVICE_REQUIRED)
   local is_grace_over = is_required and now > created + presented.device_life
   local proof = presented.proof
   if not device then
     if is_grace_over then return 'device_required' end
-    if not proof or not presented.in_body or is_required then return 'unproven' end
-    return (not presented.client or presented.client == client_of(record)) and 'first_proof' or 'wrong_client'
+    if not proof or not in_body or is_required then return 'unproven' end
+    return (not presented.client or presented.client == text_of(record, CLIENT_ID)) and 'first_proof' or 'wrong_client'
   end
   if proof == device.thumbprint then return device.is_bound and 'held' or 'first_use' end
   local is_in_flight = math.abs(now - device.since) <= 2 * reuse_interval
   if device.is_proof_key then
     return is_before_binding(device, created, presented.issued_at) and not is_in_flight and 'two_holders' or proof_refusal(proof)
   end
-  if presented.cookie and presented.cookie == string.sub(device.thumbprint, 1, #presented.cookie) then
-    if math.abs(now - presented.cookie_issued_at) > presented.device_life then return 'device_proof_missing' end
+  local cookie = presented.cookie
+  if cookie and cookie.thumbprint == string.sub(device.thumbprint, 1, #cookie.thumbprint) then
+    if math.abs(now - cookie.issued_at) > presented.device_life then return 'device_proof_missing' end
     return device.is_bound and 'proven' or 'first_use'
   end
   if not device.is_bound then return is_grace_over and 'device_required' or 'unproven' end
   if is_in_flight then return 'unproven' end
   local is_old = presented.issued_at <= device.since + 2 * reuse_interval
-  return is_old and not presented.renewal_skipped and 'two_holders' or 'device_proof_missing'
+  return is_old and not presented.skipped and 'two_holders' or 'device_proof_missing'
 end
 
 -- Returns nil if the client may end its session with a refresh token, and otherwise the refusal of `judgeEnd`.

@@ -1,9 +1,10 @@
 -- How sessions end.
--- @include lib/partition.lua: LOG_SLACK, shift
+-- @include lib/deadline.lua: shift
 -- @include lib/actor.lua: actor_of
 -- @include lib/commands.lua: require_commands
 -- @include lib/hand_over.lua: hand_over, one_of
 -- @include lib/head.lua: entry_of
+-- @include lib/lives.lua: LOG_SLACK
 -- @include lib/logins.lua: leave_logins
 -- @include lib/revocation_log.lua: append_to_log
 -- @include lib/signal_log.lua: append_signals
@@ -11,7 +12,7 @@
 -- Ends sessions of `subject`: deletes them, marks them as ended, appends to the revocation log, and leaves due records with the text `note`
 -- (event-text.ts) unless that is ''. Returns their ids, each followed by the subject of the session's actor, if it has one. The caller
 -- updates the index afterwards.
-local function close(partition, sids, reason, now, marker_life, note, subject)
+local function end_sessions(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return {} end
   require_commands(partition, 'DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT PEXPIRETIME HGET HSET HDEL')
   -- @include lib/order.lua: remove_from_order

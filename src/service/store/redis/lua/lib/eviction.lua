@@ -1,9 +1,12 @@
 -- Chooses the sessions that end to make room for a new one (create.lua). No session ends here.
--- @include lib/partition.lua: ENTRY, ID, MOST, subject_of
 -- @include lib/actor.lua: actor_of
--- @include lib/blocks.lua: FACTS, block_at, text_at
+-- @include lib/blocks.lua: facts_of
+-- @include lib/head.lua: subject_of
 -- @include lib/index.lua: entries_after
 -- @include lib/live.lua: live, live_sessions
+-- @include lib/record.lua: CLIENT_ID
+-- @include lib/sizes.lua: ENTRY, ID, MOST
+-- @include lib/texts.lua: text_of
 
 -- How many of the oldest sessions are compared. Of these, the least recently used one ends. So the work does not grow with the number of
 -- sessions.
@@ -26,22 +29,11 @@ end
 -- Returns what sessions have in common that a limit counts together.
 local function group_of(record, scope)
   if scope == 'client_id' then
-    local from, after = text_at(record, 1)
-    return string.sub(record, from, after - 1)
+    return text_of(record, CLIENT_ID)
   elseif scope == 'client_kind' then
-    local at, after = block_at(record, FACTS)
-    return at < after and cjson.decode(string.sub(record, at + 3, after - 1)).kind or ''
+    return facts_of(record).kind or ''
   end
   return ''
-end
-
--- Returns which sessions of a list a limit counts.
-local function in_group(sessions, scope, group)
-  local found = {}
-  for _, session in ipairs(sessions) do
-    if group_of(session.record, scope) == group then found[#found + 1] = session end
-  end
-  return found
 end
 
 -- Returns which sessions of a list have an actor, or which have none.
@@ -61,21 +53,29 @@ local function drop_expired(partition, sids, now)
   return string.sub(sids, from)
 end
 
--- A limit reads the sessions of a subject with many in parts. The progress from part to part is the last entry that was read, and the ids
--- of the sessions so far that count.
-local function progress_of(last_read, counted)
-  local texts = { last_read }
-  for k, session in ipairs(counted) do texts[k + 1] = session.sid end
-  return table.concat(texts)
+-- Returns the live sessions of a subject that the limit counts together with the new one, oldest first. A limit reads the sessions of a
+-- subject with many in parts: these are those that earlier runs have counted, whose ids are in `progress`, and those of the next part. The
+-- second result is the last entry of that part, or nil if no more follow for certain; the progress begins with it.
+local function count_sessions(partition, new, sids, scope, group, progress, all_ended_until, now)
+  local last_read = nil
+  if not sids then
+    local from = progress == '' and entries_after(all_ended_until) or '(' .. string.sub(progress, 1, ENTRY)
+    local entries = redis.call('ZRANGEBYLEX', partition .. KEY.many_sessions .. new.subject, from, '+', 'LIMIT', 0, MOST)
+    local part = { string.sub(progress, ENTRY + 1) }
+    for k, entry in ipairs(entries) do part[k + 1] = string.sub(entry, -ID) end
+    sids, last_read = table.concat(part), entries[MOST]
+  end
+  local counted = {}
+  for _, session in ipairs(alike(live_sessions(partition, sids, now), new.acts)) do
+    if group_of(session.record, scope) == group then counted[#counted + 1] = session end
+  end
+  return counted, last_read
 end
 
--- Returns the ids in the progress and in the part that follows it, without separators, and the last entry of the part, or nil if no
--- more follow for certain. The first part has the progress '', and begins at `from`.
-local function next_part(many_key, from, progress)
-  if progress ~= '' then from = '(' .. string.sub(progress, 1, ENTRY) end
-  local entries, sids = redis.call('ZRANGEBYLEX', many_key, from, '+', 'LIMIT', 0, MOST), {}
-  for k, entry in ipairs(entries) do sids[k] = string.sub(entry, -ID) end
-  return string.sub(progress, ENTRY + 1) .. table.concat(sids), entries[MOST]
+-- Returns whether the limit counts the session that the new one replaces, so that their number stays the same.
+local function is_replaced_in_group(new, scope, group)
+  local old = new.replaced
+  return old and subject_of(old) == new.subject and not actor_of(old) and group_of(old, scope) == group
 end
 
 -- Returns the sessions with an actor of a subject with many, oldest first, except one. They live for a short time, so only the newest MOST
@@ -111,18 +111,19 @@ end
 -- with which the script ends. `new` describes the new session; `sids` are those of its subject if it has few, otherwise false.
 
 -- Chooses for the limit.
-local function choose_within_limit(partition, new, sids, limit, progress, revoked_until, now)
+local function choose_within_limit(partition, new, sids, limit, progress, all_ended_until, now)
   local MOST_LISTED = 10 -- how many live sessions a refusal lists
   local scope, most, action = string.match(limit, '^(%S+) (%d+) (%S+)$')
+  local group = group_of(new.record, scope)
   most = tonumber(most)
-  if sids and #sids < most * ID then return {} end
-  local group, old = group_of(new.record, scope), new.replaced
-  if old and subject_of(old) == new.subject and not actor_of(old) and group_of(old, scope) == group then return {} end
-  local known, last_read = sids, nil -- of few sessions all are known; many are read in parts
-  if not sids then known, last_read = next_part(partition .. KEY.many_sessions .. new.subject, entries_after(revoked_until), progress) end
-  local counted = in_group(alike(live_sessions(partition, known, now), new.acts), scope, group)
+  if sids and #sids < most * ID or is_replaced_in_group(new, scope, group) then return {} end
+  local counted, last_read = count_sessions(partition, new, sids, scope, group, progress, all_ended_until, now)
   local window = action == 'end_oldest' and 1 or WINDOW
-  if last_read and #counted < most + window then return {}, { 'more', progress_of(last_read, counted) } end
+  if last_read and #counted < most + window then
+    local texts = { last_read }
+    for k, session in ipairs(counted) do texts[k + 1] = session.sid end
+    return {}, { 'more', table.concat(texts) }
+  end
   local excess = #counted - most + 1
   if excess <= 0 then return {} end
   if action == 'refuse' then
@@ -139,8 +140,8 @@ local function choose_within_limit(partition, new, sids, limit, progress, revoke
 end
 
 -- Chooses for the cap of a subject that has many sessions.
-local function choose_among_many(partition, new, cap, ended_time, now)
-  local many_key, from = partition .. KEY.many_sessions .. new.subject, entries_after(ended_time)
+local function choose_among_many(partition, new, cap, subject_ended_until, now)
+  local many_key, from = partition .. KEY.many_sessions .. new.subject, entries_after(subject_ended_until)
   if new.acts then
     local acting = acting_of_many(partition, many_key, from, new.replaces, now)
     return take_excess(acting, #acting - cap + 1, WINDOW)

@@ -1,5 +1,5 @@
 -- Sessions that end with the sessions of their actors ({a7}A).
--- @include lib/partition.lua: ATTACHED, ID, NOBODY
+-- @include lib/sizes.lua: ATTACHED, ID, NOBODY
 
 -- Notes which of the sessions that end with the sessions of their actors have to end: those for whose actor's session `has_ended`
 -- returns true. Any instance ends them (attached.lua), because they are in other partitions.

@@ -1,7 +1,7 @@
 -- The sessions of a subject: {a7}u if they are few, {a7}i<subject> if they are many.
--- @include lib/partition.lua: BULK_LOGOUT, ID, MOST, subject_of
--- @include lib/head.lua: entry_of
+-- @include lib/head.lua: entry_of, subject_of
 -- @include lib/live.lua: live
+-- @include lib/sizes.lua: ID, MOST
 
 -- Writes the list of sessions of a subject that has few.
 local function write_index(partition, subject, sids)
@@ -50,17 +50,6 @@ local function settle_index(partition, subject, now)
   if #sids <= MOST * ID and redis.call('ZCARD', many) == 0 then return sids end
   if sids ~= '' then lengthen_index(partition, subject, sids, now) end
   return false, #sids > MOST * ID
-end
-
--- Returns the time of creation up to which a logout of a subject that is under way ends its sessions; 0 if there is no such logout.
-local function bulk_logout_until(bulk_logouts, subject)
-  local at = 1
-  while at <= #bulk_logouts do
-    local _, created_until, _, _, _, _, _, whose, after = struct.unpack(BULK_LOGOUT, bulk_logouts, at)
-    if whose == subject then return created_until end
-    at = after
-  end
-  return 0
 end
 
 -- Returns the lower bound of the sessions that were created after a time, in the index of a subject with many sessions.

@@ -1,9 +1,11 @@
 -- Adds a new session to what leads to it. `new` describes the session (create.lua).
--- @include lib/partition.lua: CHUNK, ENTRY, ID, LOG_SLACK, MOST, UPSTREAM, shift
+-- @include lib/deadline.lua: shift
 -- @include lib/eviction.lua: drop_expired
 -- @include lib/index.lua: lengthen_index, write_index
+-- @include lib/lives.lua: LOG_SLACK
 -- @include lib/order.lua: earlier
 -- @include lib/signal_log.lua: append_signals
+-- @include lib/sizes.lua: CHUNK, ENTRY, ID, MOST, UPSTREAM
 
 -- Sets the expiry of a key so that the key lives at least as long as every session in it.
 local function keep(key, expires)

@@ -1,34 +1,30 @@
 -- Which sessions are live.
--- @include lib/partition.lua: BULK_LOGOUT, ID, subject_of
--- @include lib/head.lua: expiries
+-- @include lib/bulk_logouts.lua: find_bulk_logout
+-- @include lib/head.lua: expiries, subject_of
+-- @include lib/sizes.lua: ID
 
 -- Returns the time up to which every session that was created has ended (RevokeAllSessions); 0 if there is none.
-local function ended_until(partition)
+local function read_all_ended_until(partition)
   return tonumber(redis.call('GET', partition .. KEY.all_ended) or 0)
 end
 
--- Returns whether a session has ended in a bulk logout of its subject that is under way. `bulk_logouts` describes all of these
--- (BULK_LOGOUT).
+-- Returns whether a session has ended in a bulk logout of its subject. `bulk_logouts` is false if none is under way.
 local function ended_with_subject(bulk_logouts, subject, sid, created)
-  local at = 1
-  while at <= #bulk_logouts do
-    local _, created_until, _, _, spared, _, _, whose, after = struct.unpack(BULK_LOGOUT, bulk_logouts, at)
-    if whose == subject and created <= created_until and sid ~= spared then return true end
-    at = after
-  end
-  return false
+  if not bulk_logouts then return false end
+  local created_until, spared = find_bulk_logout(bulk_logouts, subject)
+  return created_until and created <= created_until and sid ~= spared
 end
 
 -- Returns the session's record if it is within both lifetimes. The second result is 'all' if the session has ended in a logout of everyone,
 -- 'subject' if it has ended in a logout of its subject.
 local function within_lifetimes(partition, sid, now)
   local found = redis.call('MGET', partition .. KEY.session .. sid, partition .. KEY.all_ended, partition .. KEY.bulk_logouts)
-  local record, bulk_logouts = found[1], found[3]
+  local record, all_ended_until, bulk_logouts = found[1], tonumber(found[2] or 0), found[3]
   if not record then return false end
   local idle_expiry, _, created = expiries(record)
   if now >= idle_expiry then return false end
-  if created <= tonumber(found[2] or 0) then return record, 'all' end
-  return record, bulk_logouts and ended_with_subject(bulk_logouts, subject_of(record), sid, created) and 'subject'
+  if created <= all_ended_until then return record, 'all' end
+  return record, ended_with_subject(bulk_logouts, subject_of(record), sid, created) and 'subject'
 end
 
 -- Returns the session's record if it is live.
@@ -52,12 +48,12 @@ local function live_sessions(partition, sids, now)
   for from = 1, #sids, ID do keys[#keys + 1] = partition .. KEY.session .. string.sub(sids, from, from + ID - 1) end
   if #keys == 0 then return found end
   local records = redis.call('MGET', unpack(keys))
-  local ended, bulk_logouts = ended_until(partition), redis.call('GET', partition .. KEY.bulk_logouts)
+  local all_ended_until, bulk_logouts = read_all_ended_until(partition), redis.call('GET', partition .. KEY.bulk_logouts)
   for k, record in ipairs(records) do
     if record then
       local sid, idle_expiry, _, created, used = string.sub(keys[k], -ID), expiries(record)
-      local is_live = now < idle_expiry and created > ended
-      if is_live and not (bulk_logouts and ended_with_subject(bulk_logouts, subject_of(record), sid, created)) then
+      local is_live = now < idle_expiry and created > all_ended_until
+      if is_live and not ended_with_subject(bulk_logouts, subject_of(record), sid, created) then
         found[#found + 1] = { sid = sid, record = record, used = used }
       end
     end

@@ -1,15 +1,15 @@
 -- Logins at an identity provider ({a7}U<login>).
--- @include lib/partition.lua: BODY, UPSTREAM
+-- @include lib/record.lua: BODY
+-- @include lib/sizes.lua: UPSTREAM
 
 -- Removes a session that has ended from those of the login at an identity provider that it came from, if it came from one. The names are
 -- those of upstream.ts. As in `actor_of`, the blocks of most records are not read.
 local function leave_logins(partition, sid, record)
   if not string.find(record, '"upstream":', BODY, true) then return end
-  -- @include lib/blocks.lua: FACTS, block_at
-  local at, after = block_at(record, FACTS)
+  -- @include lib/blocks.lua: facts_of
   -- A name of the provider that is no valid text cannot be read here. Its entry goes when it expires.
-  local ok, found = pcall(cjson.decode, string.sub(record, at + 3, after - 1))
-  local login = ok and found.upstream
+  local ok, facts = pcall(facts_of, record)
+  local login = ok and facts.upstream
   if not login then return end
   for kind, name in pairs({ sid = login.sessionId, sub = login.subject }) do
     local hashed = redis.sha1hex(#login.issuer .. ':' .. login.issuer .. kind .. ':' .. name)

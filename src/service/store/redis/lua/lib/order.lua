@@ -1,5 +1,5 @@
 -- The order in which the sessions of a partition were created ({a7}o).
--- @include lib/partition.lua: CHUNK, ENTRY
+-- @include lib/sizes.lua: CHUNK, ENTRY
 
 -- Returns whether entry `a` precedes entry `b` in the order of their bytes. Lua's own comparison depends on the locale.
 local function earlier(a, b)

@@ -1,5 +1,6 @@
 -- The revocation log of a partition ({a7}l).
--- @include lib/partition.lua: LOG_SLACK, shift
+-- @include lib/deadline.lua: shift
+-- @include lib/lives.lua: LOG_SLACK
 
 -- Appends entries to the revocation log of a partition, drops those whose access tokens have all expired, and publishes the entries. The
 -- score of an entry is the time, but always greater than all earlier scores, even if the clock was set back or another node has taken

@@ -1,22 +1,20 @@
 -- The events of sessions ({a7}v<sid>), and what names the sessions that have some.
+-- @include lib/deadline.lua: shift
 -- @include lib/clock.lua: clock
--- @include lib/partition.lua: BODY, ID, shift, subject_of
--- @include lib/head.lua: expiries, length_at
+-- @include lib/head.lua: expiries, subject_of
+-- @include lib/record.lua: ADDRESS, CLIENT_ID, DISPLAY_NAME, USER_AGENT
+-- @include lib/sizes.lua: ID
+-- @include lib/texts.lua: text_of
 
 local LAST_SESSIONS = 64 -- how many sessions of a subject {a7}w<subject> names (MAX_EVENT_SESSIONS of events.ts)
 
 -- Returns the event of a session's creation, as a line: what the note in {a7}C says, and what the record says.
 local function creation_of(sid, record, note)
-  local subject, at = struct.unpack('>I2c0', record, BODY)
-  local texts, length = {}, nil
-  for k = 1, 5 do
-    length, at = length_at(record, at)
-    texts[k], at = string.sub(record, at, at + length - 1), at + length
-  end
-  table.remove(texts, 2) -- the audiences
+  local texts = {}
+  for k, number in ipairs({ CLIENT_ID, USER_AGENT, ADDRESS, DISPLAY_NAME }) do texts[k] = text_of(record, number) end
   local time = string.format('%.0f', select(3, expiries(record)) + shift)
   return table.concat({ string.sub(note, 1, -2), #note > 2 and ',' or '', '"t":', time, ',"k":"created","s":"', sid, '","u":',
-    cjson.encode(subject), ',"c":', cjson.encode(texts), '}\n' })
+    cjson.encode(subject_of(record)), ',"c":', cjson.encode(texts), '}\n' })
 end
 
 -- Names a session among the last ones of its subject that have events. Earlier ones move to a list of their own while they have events.

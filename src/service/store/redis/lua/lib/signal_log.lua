@@ -1,7 +1,10 @@
 -- The signals of sessions ({a7}z).
--- @include lib/partition.lua: LOG_SLACK, shift, subject_of
+-- @include lib/deadline.lua: shift
 -- @include lib/actor.lua: actor_of
--- @include lib/head.lua: client_of
+-- @include lib/head.lua: subject_of
+-- @include lib/lives.lua: LOG_SLACK
+-- @include lib/record.lua: CLIENT_ID
+-- @include lib/texts.lua: text_of
 
 -- Appends signals of sessions to the signal log, such as that they ended. `signal_state` is the value of the key {a7}g: for how long
 -- signals are kept, and how many were ever appended. Each of `ends` is { sid, reason, record or false, subject }; the subject is used if
@@ -19,7 +22,7 @@ local function append_signals(partition, signal_state, ends, now)
         flag = '0' -- an older instance reads the same time
         redis.call('SET', partition .. KEY.actor .. sid, actor, 'PXAT', now + keep + shift)
       end
-      subject, client = subject_of(record), client_of(record)
+      subject, client = subject_of(record), text_of(record, CLIENT_ID)
     end
     count = count + 1
     local number = string.format('%.0f', count)

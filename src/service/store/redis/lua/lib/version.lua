@@ -1,6 +1,7 @@
 -- The version of a session, which tells which of its access tokens are stale.
--- @include lib/blocks.lua: VERSION, block_at, replace
+-- @include lib/blocks.lua: block_at, replace
 -- @include lib/commands.lua: require_commands
+-- @include lib/record.lua: VERSION
 -- @include lib/revocation_log.lua: append_to_log
 
 -- Returns the version of a session, and the version below which its access tokens are stale.
