@@ -16,5 +16,5 @@ export async function proxy(request: NextRequest): Promise<Response> {
   return guarded(request);
 }
 
-// The proxy does not run for static files.
-export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico).*)"] };
+// The proxy does not run for static files. With a `basePath`, the second pattern leaves the home page out.
+export const config = { matcher: ["/", "/((?!_next/static|_next/image|favicon.ico).*)"] };

@@ -31,7 +31,7 @@ export function sessionMiddleware(sessions: SessionsSource, options?: GateOption
     if (context.isPrerendered) return next();
     // Astro throws an error if its adapter knows no address of the client.
     const address = knownAddress(() => context.clientAddress);
-    const { authentication, response } = await gate(context.request, address, context.url.pathname);
+    const { authentication, response } = await gate(context.request, address, { routed: context.url.pathname });
     if (response) return response;
     (context.locals as { user?: User }).user = authentication.user;
     return withResponseHeaders(await next(), authentication);

@@ -30,6 +30,14 @@ export type Passage = {
   readonly response?: Response;
 };
 
+/** What a framework says about a request. */
+type Routing = {
+  /** The path by which it looks for the page. Default: that of the URL. */
+  readonly routed?: string;
+  /** The path below which it serves the application. The URL is without it, as are all paths of the application. Default: none. */
+  readonly base?: string;
+};
+
 /**
  * Checks a request: if it may change something, it must not come from a page of a foreign origin; its path must be readable; a protected
  * path needs a user who is signed in. If the kit cannot determine who is signed in and there is a login page, the request passes, and the
@@ -44,8 +52,7 @@ export function createGate(
 ) {
   const { login = "/login", returnParameter = "next", origins = [], refuse = respondTo } = options;
   const accessTo = createGuard(options, login || undefined);
-  /** @param routed the path by which the framework looks for the page, if it says so */
-  return async (request: PageRequest, address?: string, routed?: string): Promise<Passage> => {
+  return async (request: PageRequest, address?: string, { routed, base = "" }: Routing = {}): Promise<Passage> => {
     const sessions = typeof source === "function" ? source() : source;
     const { path } = requestTarget(request.url);
     const refused = (status: RefusalStatus, authentication = nobody(request), reading?: string): Passage => {
@@ -68,7 +75,7 @@ export function createGate(
     if (state === "unavailable") return login ? { authentication } : refused(503, authentication, found.reading);
     const location = login && isPage(request) ? loginLocation(request.url, login, returnParameter) : undefined;
     if (!location) return refused(401, authentication, found.reading);
-    const response = new Response(null, { status: 303, headers: { location } });
+    const response = new Response(null, { status: 303, headers: { location: base + location } });
     return { authentication, response: withResponseHeaders(response, authentication) };
   };
 }

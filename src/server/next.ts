@@ -10,25 +10,36 @@ type NextResponseLike = {
   next(init: { readonly request: { readonly headers: Headers } }): Response;
 };
 
+/** `NextRequest`. Its URL has the `basePath` of the application, which `matcher`, `redirect` and links leave out. */
+type NextRequestLike = PageRequest & { readonly nextUrl?: { readonly basePath: string } };
+
+function withoutBase(request: PageRequest, base: string): PageRequest {
+  if (base === "") return request;
+  const url = new URL(request.url);
+  url.pathname = url.pathname.slice(base.length);
+  return { method: request.method, url: url.href, headers: request.headers };
+}
+
 /** Returns whether a request is for a page. Scripts of Next.js also fetch pages, without the headers of a navigation. */
 const isPage = (request: PageRequest): boolean =>
   isSafe(request) && !request.headers.get("accept")?.includes("application/json");
 
 /**
- * Returns the function `proxy` of `proxy.ts` (before Next.js 16: `middleware`, in the Node.js runtime).
+ * Returns the function `proxy` of `proxy.ts` (before Next.js 16: `middleware`, in the Node.js runtime). Paths are without `basePath`.
  * @example
  * ```ts
  * import { sessionProxy } from "@session-service/server/next";
  * import { NextResponse } from "next/server";
  *
  * export const proxy = sessionProxy(sessions, NextResponse, { isPublic: (path) => path === "/" });
- * export const config = { matcher: ["/((?!_next/static|_next/image|favicon.ico|v1/auth/).*)"] };
+ * export const config = { matcher: ["/", "/((?!_next/static|_next/image|favicon.ico|v1/auth/).*)"] };
  * ```
  */
 export function sessionProxy(sessions: SessionsSource, nextResponse: NextResponseLike, options?: GateOptions) {
   const gate = createGate(sessions, options, isPage);
-  return async (request: PageRequest): Promise<Response> => {
-    const { authentication, response } = await gate(request);
+  return async (request: NextRequestLike): Promise<Response> => {
+    const base = request.nextUrl?.basePath ?? "";
+    const { authentication, response } = await gate(withoutBase(request, base), undefined, { base });
     if (!response) {
       const passed = nextResponse.next({ request: { headers: authentication.forward } });
       addResponseHeaders(passed.headers, authentication);

@@ -6,6 +6,8 @@ import type { User } from "./user.ts";
 export type NodeRequestLike = {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
+  /** The path as the browser sent it, if the framework has changed `url`. */
+  readonly originalUrl?: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly socket: { readonly remoteAddress?: string | undefined };
 };

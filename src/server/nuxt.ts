@@ -1,6 +1,7 @@
 /** The adapter for Nuxt, and for all other frameworks that use h3. */
 import { createGate, type GateOptions } from "./gate.ts";
 import { type NodeRequestLike, type NodeResponseLike, pageRequestOf, writePassage } from "./node-request.ts";
+import { requestTarget } from "./paths.ts";
 import type { SessionsSource } from "./sessions.ts";
 import type { User } from "./user.ts";
 
@@ -11,7 +12,27 @@ type Event = {
 };
 
 /**
- * Returns a handler for `server/middleware/`, which puts the user into `event.context.user`.
+ * Returns `app.baseURL` of Nuxt, without a slash at its end. Nuxt calls its handlers below it, and h3 removes it from the URL.
+ * @param context of a request, which says whether it is one of Nuxt: other applications may use the handler below a path
+ */
+function baseOf({ url = "/", originalUrl = url }: NodeRequestLike, context: object): string {
+  if (!("nitro" in context)) return "";
+  // For the base itself, h3 makes `/` of the URL that is left.
+  const left = url === "/" && !originalUrl.endsWith("/") ? "" : url;
+  const base = originalUrl.endsWith(left) ? originalUrl.slice(0, originalUrl.length - left.length) : "";
+  // A base like `//other.example` would lead to another site.
+  return /^(\/[\w.~-]+)+$/.test(base) ? base : "";
+}
+
+/**
+ * Returns whether a request is for the error page of Nuxt, which Nuxt fetches from itself for whatever page has failed. It refuses requests
+ * of browsers for it.
+ */
+const isForErrorPage = (request: NodeRequestLike) =>
+  "__unenv__" in request && requestTarget(request.url ?? "").path === "/__nuxt_error";
+
+/**
+ * Returns a handler for `server/middleware/`, which puts the user into `event.context.user`. Paths are without `app.baseURL`.
  * @example
  * ```ts
  * import { sessionHandler } from "@session-service/server/nuxt";
@@ -21,8 +42,10 @@ type Event = {
  */
 export function sessionHandler(sessions: SessionsSource, options?: GateOptions) {
   const gate = createGate(sessions, options);
+  const errorGate = createGate(sessions, { ...options, isPublic: () => true, isProtected: () => false });
   const handler = async ({ node: { req, res }, context }: Event): Promise<Response | undefined> => {
-    const passage = await gate(pageRequestOf(req), req.socket.remoteAddress);
+    const check = isForErrorPage(req) ? errorGate : gate;
+    const passage = await check(pageRequestOf(req), req.socket.remoteAddress, { base: baseOf(req, context) });
     // h3 2 calls the next handler unless this one returns something, even if the response has ended.
     if (passage.response) return passage.response;
     const user = await writePassage(passage, res);

@@ -14,7 +14,8 @@ type Arguments<Key> = {
 };
 
 /**
- * Returns a middleware for the root route.
+ * Returns a middleware for the root route. With a `basename`, all paths include it, also that to which the login returns: remove it before
+ * `redirect` of React Router adds it.
  * @param userContext what `createContext<User>()` of `react-router` returns: loaders and actions call `context.get(userContext)`
  * @example
  * ```ts

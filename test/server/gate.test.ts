@@ -154,7 +154,7 @@ test("isProtected alone, which protected all that it named, is refused with the 
 
 test("a path as the framework has read it counts beside the path as it was sent", async () => {
   const gate = createGate(sessions, { isPublic: (path) => path.startsWith("/open") });
-  expect((await gate(page("/open/x"), undefined, "/account")).response?.status).toBe(303);
+  expect((await gate(page("/open/x"), undefined, { routed: "/account" })).response?.status).toBe(303);
 });
 
 test.each([
