@@ -14,9 +14,9 @@
  * has to go on then, and need little additional memory or none.
  */
 import { hash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
 import type { Verb } from "./encoding/arguments.ts";
 import { KEY } from "./keys.ts";
+import { readLua, scriptNames } from "./lua-files.ts";
 
 /**
  * A script's text and its SHA-1, by which Redis knows it. The text is put together whenever it is read: a process needs it only until Redis
@@ -27,18 +27,10 @@ type Script = { readonly text: string; readonly sha: string };
 /** `sync` is loaded as the verbs are, but called without a deadline (script-runner.ts): it is never refused as late. */
 export type Scripts = Readonly<Record<Verb | "sync", Script>>;
 
-const LUA = new URL("./lua/", import.meta.url);
-
-/** @param name of a file in lua/, without its ending */
-export function readLua(name: string): string {
-  return readFileSync(new URL(`${name}.lua`, LUA), "utf8");
-}
-
 /** @param clock the Lua code that defines `clock()`, the time in ms. Default: the node's clock; tests replace it */
 export function loadScripts(clock: string = readLua("lib/clock")): Scripts {
   const libraries = new Map([["lib/clock", clock]]);
-  const names = readdirSync(LUA).flatMap((file) => /^(\w+)\.lua$/.exec(file)?.[1] ?? []);
-  return Object.fromEntries(names.map((name) => [name, script(name, libraries)])) as Scripts;
+  return Object.fromEntries(scriptNames().map((name) => [name, script(name, libraries)])) as Scripts;
 }
 
 function script(name: string, libraries: Map<string, string>): Script {

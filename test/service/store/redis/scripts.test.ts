@@ -2,7 +2,8 @@
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
 import { KEY } from "../../../../src/service/store/redis/keys.ts";
-import { loadScripts, readLua } from "../../../../src/service/store/redis/scripts.ts";
+import { readLua } from "../../../../src/service/store/redis/lua-files.ts";
+import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
 
 const LUA = new URL("../../../../src/service/store/redis/lua/", import.meta.url);
 const named = (pattern: string) => globSync(pattern, { cwd: LUA }).map((file) => file.replace(/\.lua$/, ""));

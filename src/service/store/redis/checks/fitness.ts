@@ -4,7 +4,7 @@ import { StoreRefused, StoreUnavailable } from "../../../session/ports.ts";
 import { type Client, mastersOf, nodeKey } from "../connection/connection.ts";
 import { isDenied, isUnknownCommand, reportedBy, SentinelFault } from "../connection/failure.ts";
 import type { CommandSender } from "../connection/send.ts";
-import { readLua } from "../scripts.ts";
+import { readLua } from "../lua-files.ts";
 import { findingsOf, type Info, isOld, type NodeFinding, readInfo } from "./findings.ts";
 import { permissionsFor } from "./permissions.ts";
 

@@ -7,8 +7,8 @@ import { StoreRefused } from "../../../session/ports.ts";
 import type { Client } from "../connection/connection.ts";
 import type { CommandSender } from "../connection/send.ts";
 import { KEY } from "../keys.ts";
+import { readLua } from "../lua-files.ts";
 import { FIRST_TAG } from "../partitions.ts";
-import { readLua } from "../scripts.ts";
 
 export type Owner = {
   /** The configured issuer; absent if there is none. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { StoreRefused, StoreUnavailable } from "../../../../../src/service/session/ports.ts";
-import { readLua } from "../../../../../src/service/store/redis/scripts.ts";
+import { readLua } from "../../../../../src/service/store/redis/lua-files.ts";
 import { freePort } from "../../../../support/free-port.ts";
 import { RedisServer } from "../../../../support/redis.ts";
 import { expectUnavailable, login, open, openEarly, server } from "../../../../support/store/redis.ts";
@@ -133,7 +133,7 @@ describe("a Redis that must not be used", () => {
 
   test("one whose scripts cannot check permissions names that alone", async () => {
     const { admin } = await server();
-    const text = readLua("permissions").replace("\n", "\nlocal redis = {}\n");
+    const text = readLua("checks/permissions").replace("\n", "\nlocal redis = {}\n");
     expect(await admin.eval(text, 0, "info", "get {00}")).toEqual(["!redis.acl_check_cmd"]);
   });
 
