@@ -38,9 +38,12 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
     comments: { legal: false, annotation: false, jsdoc: false },
   });
   await program.close();
-  for (const file of modules) if (!staying.has(file)) rmSync(file);
+  for (const file of modules) {
+    if (staying.has(file)) writeFileSync(file, builtInsWhole(readFileSync(file, "utf8")));
+    else rmSync(file);
+  }
   for (const file of output) {
-    if (file.type === "chunk") writeFileSync(join(directory, "src", file.fileName), inAscii(file.code));
+    if (file.type === "chunk") writeFileSync(join(directory, "src", file.fileName), inAscii(builtInsWhole(file.code)));
   }
   writeFileSync(join(directory, "NOTICE"), notice(output));
 }
@@ -51,6 +54,20 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
  */
 const inAscii = (code: string) =>
   code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/**
+ * Takes modules of Node whole instead of importing names from them. An import reads all exports of such a module, and for some of them Node
+ * loads more modules: for those of `node:http` its implementation of fetch.
+ */
+function builtInsWhole(code: string): string {
+  const whole = code
+    .replace(/^import \* as (.+) from "(node:.+)";$/gm, 'const $1 = process.getBuiltinModule("$2");')
+    .replace(/^import (\{[^}]+\}) from "(node:.+)";$/gm, (_, names: string, module: string) => {
+      return `const ${names.replaceAll(" as ", ": ")} = process.getBuiltinModule("${module}");`;
+    });
+  if (/\bfrom "node:|^import "node:/m.test(whole)) throw new Error("an import of a module of Node has an unknown form");
+  return whole;
+}
 
 /** Returns the licenses of the joined libraries, or else the copyright notices at the head of their modules; each once. */
 function notice(output: readonly (OutputChunk | OutputAsset)[]): string {

@@ -114,6 +114,10 @@ export class HeaderMap implements Headers {
     return this.entries();
   }
 
+  get [Symbol.toStringTag](): string {
+    return "Headers";
+  }
+
   /** Shows the headers in console.log, because the inspector of Headers accepts only real instances. */
   [INSPECT](): Headers {
     return this.#toHeaders();
@@ -167,8 +171,9 @@ function lengthOf(lines: readonly string[], at: number): number {
   return end - at;
 }
 
-// Inherits from Headers, so that `instanceof Headers` holds, without running its slow constructor.
-Object.setPrototypeOf(HeaderMap.prototype, Headers.prototype);
+// Makes `instanceof Headers` hold without the slow constructor of Headers. Headers is read only when that is asked, because Node loads its
+// implementation of fetch, which programs that serve may never need, once Headers is first read.
+Object.setPrototypeOf(HeaderMap.prototype, new Proxy({}, { getPrototypeOf: () => Headers.prototype }));
 
 /** Valid names in lower case. The cache stays small because programs use few names. */
 const keys = new Map<string, string>();

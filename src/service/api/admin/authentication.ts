@@ -70,10 +70,9 @@ function admit(
   const scope = scopeOf(method);
   if (scope === undefined || allows(identified.caller.may, scope)) return undefined;
   deps.audit({ event: "authz_failed", operation: method.name, scope }, request);
-  const error = errorOf(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED));
   const challenge = `Bearer error="insufficient_scope", scope="${scope}"`; // RFC 6750 section 3.1
-  if (isForReceivers(method)) error.metadata.set("www-authenticate", challenge);
-  throw error;
+  const headers = isForReceivers(method) ? { "www-authenticate": challenge } : undefined;
+  throw errorOf(new ServiceError("E403_FORBIDDEN", NOT_ALLOWED), headers);
 }
 
 /** Returns a check for calls that wait, such as before each message of a stream. @throws ServiceError if the credential lost the scope */

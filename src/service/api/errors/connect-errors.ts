@@ -5,6 +5,7 @@ import { dpopChallenge } from "../../../platform/dpop/proof.ts";
 import { retryAfter } from "../../../platform/listener/handler.ts";
 import { ERRORS, type ErrorCode, type FieldViolation, ServiceError } from "../../session/errors.ts";
 import { StoreBusy, StoreUnavailable } from "../../session/ports.ts";
+import { CallError } from "./call-error.ts";
 import { explainJsonFault } from "./json-fault.ts";
 
 const RPC_CODES = {
@@ -52,13 +53,13 @@ const CODES = new WeakMap<ConnectError, ErrorCode>();
 function build(
   code: ErrorCode,
   message: string,
-  headers: Record<string, string> | undefined,
+  headers: Readonly<Record<string, string>> | undefined,
   cause: unknown,
   fieldViolations: readonly FieldViolation[] = [],
   rpcCode: Code = RPC_CODES[ERRORS[code].rpc],
 ) {
   const detail = { desc: ErrorDetailSchema, value: { code, fieldViolations: [...fieldViolations] } };
-  const error = new ConnectError(message, rpcCode, headers, [detail], cause);
+  const error = new CallError(message, rpcCode, headers ?? {}, [detail], cause);
   CODES.set(error, code);
   return error;
 }
@@ -126,8 +127,9 @@ export function errorCodeOf(error: ConnectError): ErrorCode | undefined {
   return code !== undefined && Object.hasOwn(ERRORS, code) ? (code as ErrorCode) : undefined;
 }
 
-export function errorOf(error: ServiceError): ConnectError {
-  return build(error.code, error.message, HEADERS[error.code], error, error.fieldViolations);
+/** @param headers default: those that responses with this code need */
+export function errorOf(error: ServiceError, headers = HEADERS[error.code]): ConnectError {
+  return build(error.code, error.message, headers, error, error.fieldViolations);
 }
 
 /** @param onBug receives errors that no rule covers. The caller gets E500_INTERNAL without their text. */

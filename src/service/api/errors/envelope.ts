@@ -2,6 +2,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import type { Failure, FailureEncoder, FailureResponse } from "connect-http-routes";
 import { ERRORS, type ErrorCode } from "../../session/errors.ts";
+import { headersOf } from "./call-error.ts";
 import { errorCodeOf, isShared, toConnectError } from "./connect-errors.ts";
 import { explainJsonFault } from "./json-fault.ts";
 
@@ -30,7 +31,7 @@ export function describeFailure(failure: Failure, onBug: (error: unknown) => voi
   // The interceptors have translated most errors, but a deadline may expire outside of the interceptors.
   const error = toConnectError(failure.error, onBug);
   const code = errorCodeOf(error) ?? "E500_INTERNAL";
-  return { code, message: error.rawMessage, headers: Object.fromEntries(error.metadata), cause: error.cause };
+  return { code, message: error.rawMessage, headers: headersOf(error), cause: error.cause };
 }
 
 const explained = (message: string): string => explainJsonFault(message) ?? message;

@@ -19,6 +19,7 @@ import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import type { FailureReports } from "../outcomes.ts";
 import { contextOf } from "../request-context.ts";
+import { CallError } from "./call-error.ts";
 import { errorCodeOf, faultOfCaller, toConnectError } from "./connect-errors.ts";
 import { failedCall, only, refusedCall } from "./refused-calls.ts";
 
@@ -30,7 +31,7 @@ type Body = AsyncIterable<Uint8Array>;
  * Replaces an error whose text quotes half of a surrogate pair from the request. Connect throws a URIError when it percent-encodes such a
  * text for gRPC. Other protocols have JSON errors, which can contain it.
  */
-const NOT_UNICODE = new ConnectError("the message has text that is not Unicode", Code.InvalidArgument);
+const NOT_UNICODE = new CallError("the message has text that is not Unicode", Code.InvalidArgument, {}, []);
 
 /** How many bytes precede the data of an enveloped message of Connect or gRPC: one byte of flags, and four with the length of the data. */
 const ENVELOPE_HEAD = 5;

@@ -86,9 +86,8 @@ export const invalidTokenClient = createInvalidClient("token");
 
 function createInvalidClient(realm: string): ConnectError {
   const { message } = ERRORS.E001_AUTH_FAILURE;
-  const error = errorOf(new OAuthFailure(message, INVALID_CLIENT, "E001_AUTH_FAILURE"));
-  error.metadata.set("www-authenticate", `Basic realm="${realm}"`);
-  return error;
+  const failure = new OAuthFailure(message, INVALID_CLIENT, "E001_AUTH_FAILURE");
+  return errorOf(failure, { "www-authenticate": `Basic realm="${realm}"` });
 }
 
 const TABLES = new Map<string, Readonly<Record<ErrorCode, OAuthError>>>([

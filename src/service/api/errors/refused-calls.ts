@@ -1,5 +1,5 @@
 /** Responses to calls that fail before a handler runs: errors of docs/reference/errors.md in the form of the call's protocol. */
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, type ConnectError } from "@connectrpc/connect";
 import {
   encodeEnvelope,
   type UniversalHandler,
@@ -16,6 +16,7 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { ErrorDetailSchema } from "../../../../gen/auth/v1/session_pb.ts";
 import { ERRORS, type ErrorCode, ServiceError } from "../../session/errors.ts";
+import { CallError } from "./call-error.ts";
 import { errorOf } from "./connect-errors.ts";
 
 const CODES: Readonly<Record<number, ErrorCode>> = {
@@ -54,7 +55,7 @@ export function connectError(code: ErrorCode, error = errorOf(new ServiceError(c
 
 const GRPC = /^application\/grpc(?:-web(?:-text)?)?(?:\+\w+)?(?=\s*(?:;|$))/i;
 
-const UNKNOWN_METHOD = new ConnectError("no such method", Code.Unimplemented, undefined, [
+const UNKNOWN_METHOD = new CallError("no such method", Code.Unimplemented, {}, [
   { desc: ErrorDetailSchema, value: { code: "E404_NOT_FOUND" satisfies ErrorCode } },
 ]);
 
