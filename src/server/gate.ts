@@ -36,6 +36,8 @@ type Routing = {
   readonly routed?: string;
   /** The path below which it serves the application. The URL is without it, as are all paths of the application. Default: none. */
   readonly base?: string;
+  /** Returns the response that leads a script of the framework, which has sent a form, to the login. Default: such a request gets 401. */
+  readonly redirect?: ((location: string) => Response) | undefined;
 };
 
 /**
@@ -52,7 +54,8 @@ export function createGate(
 ) {
   const { login = "/login", returnParameter = "next", origins = [], refuse = respondTo } = options;
   const accessTo = createGuard(options, login || undefined);
-  return async (request: PageRequest, address?: string, { routed, base = "" }: Routing = {}): Promise<Passage> => {
+  return async (request: PageRequest, address?: string, routing: Routing = {}): Promise<Passage> => {
+    const { routed, base = "", redirect } = routing;
     const sessions = typeof source === "function" ? source() : source;
     const { path } = requestTarget(request.url);
     const refused = (status: RefusalStatus, authentication = nobody(request), reading?: string): Passage => {
@@ -73,9 +76,11 @@ export function createGate(
     const { state } = authentication.user;
     if (found.access === "public" || state === "active") return { authentication };
     if (state === "unavailable") return login ? { authentication } : refused(503, authentication, found.reading);
-    const location = login && isPage(request) ? loginLocation(request.url, login, returnParameter) : undefined;
+    const isLed = redirect !== undefined || isPage(request);
+    const location = login && isLed ? loginLocation(request.url, login, returnParameter) : undefined;
     if (!location) return refused(401, authentication, found.reading);
-    const response = new Response(null, { status: 303, headers: { location: base + location } });
+    const response =
+      redirect?.(location) ?? new Response(null, { status: 303, headers: { location: base + location } });
     return { authentication, response: withResponseHeaders(response, authentication) };
   };
 }

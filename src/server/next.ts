@@ -24,6 +24,10 @@ function withoutBase(request: PageRequest, base: string): PageRequest {
 const isPage = (request: PageRequest): boolean =>
   isSafe(request) && !request.headers.get("accept")?.includes("application/json");
 
+/** Redirects as a server action does. A script of Next.js has sent the request, and adds `basePath`. */
+const redirectAction = (location: string) =>
+  new Response(null, { status: 303, headers: { "x-action-redirect": location } });
+
 /**
  * Returns the function `proxy` of `proxy.ts` (before Next.js 16: `middleware`, in the Node.js runtime). Paths are without `basePath`.
  * @example
@@ -39,7 +43,10 @@ export function sessionProxy(sessions: SessionsSource, nextResponse: NextRespons
   const gate = createGate(sessions, options, isPage);
   return async (request: NextRequestLike): Promise<Response> => {
     const base = request.nextUrl?.basePath ?? "";
-    const { authentication, response } = await gate(withoutBase(request, base), undefined, { base });
+    const { authentication, response } = await gate(withoutBase(request, base), undefined, {
+      base,
+      redirect: request.headers.has("next-action") ? redirectAction : undefined,
+    });
     if (!response) {
       const passed = nextResponse.next({ request: { headers: authentication.forward } });
       addResponseHeaders(passed.headers, authentication);

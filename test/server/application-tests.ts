@@ -189,6 +189,16 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       expect((await context.cookies()).map(({ name }) => name)).toContain("access_token");
     });
 
+    test("a form that somebody sends whose session has ended leads to the login, and from there to the page", async () => {
+      await signIn();
+      await context.clearCookies();
+      await page.getByRole("textbox", { name: "Note" }).fill("Too late");
+      await page.getByRole("button", { name: "Add" }).click();
+      await page.waitForURL("**/login?next=%2Faccount");
+      await fillLogin();
+      expect(problems).toEqual([]);
+    });
+
     test("while the service cannot decide, pages render as unavailable and nobody is sent to the login", async () => {
       await signIn();
       await forgetAccessToken();

@@ -174,6 +174,24 @@ describe.each<[string, string | null, Pass]>([
   });
 });
 
+test.each([
+  ["", "/account"],
+  ["?tab=2", "/account?tab=2"],
+  ["?/add", "/account"],
+  ["?/add&tab=2", "/account?tab=2"],
+])(
+  "a form with use:enhance of SvelteKit leads a stranger from %j to the login, and back to %s",
+  async (search, next) => {
+    const headers = { "x-sveltekit-action": "true", accept: "application/json", "sec-fetch-site": "same-origin" };
+    const request = new Request(`${ORIGIN}/account${search}`, { method: "POST", headers });
+    const url = new URL(request.url);
+    const event = { request, url, isDataRequest: false, locals: {}, getClientAddress: () => ADDRESS };
+    const response = await sessionHandle(open().sessions)({ event, resolve: rendered });
+    const location = `/login?${new URLSearchParams({ next })}`;
+    expect(await response.json()).toEqual({ type: "redirect", status: 303, location });
+  },
+);
+
 describe("a script of SvelteKit that fetches the data of a page", () => {
   /** The request has an address of its own; `url` of the event is that of the page. */
   async function fetchData(options: GateOptions = {}, { method = "GET", headers = {} } = {}) {

@@ -32,6 +32,14 @@ test.each([
   expect(response.headers.get("location")).toBe(location && `https://shop.example${location}`);
 });
 
+test("a server action leads to the login as one that calls redirect()", async () => {
+  const headers = { "next-action": "40c0ffee", "sec-fetch-site": "same-origin" };
+  const request = new NextRequest("https://shop.example/app/account?tab=2", { method: "POST", headers, nextConfig });
+  const response = await proxy(request);
+  const location = response.headers.get("x-action-redirect");
+  expect([response.status, location]).toEqual([303, "/login?next=%2Faccount%3Ftab%3D2"]);
+});
+
 test.each(["examples/next/proxy.ts", "src/server/next.ts"])("the matcher of %s includes the home page", (file) => {
   const [, matcher = ""] = /matcher: (\[.*\]) \};/.exec(readFileSync(file, "utf8")) ?? [];
   const config = { matcher: JSON.parse(matcher) };
