@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { expect, onTestFinished, test } from "vitest";
 import { createVerifier, type Verifier, type VerifierEvent, type VerifierOptions } from "../../src/verifier/index.ts";
+import { createVerifier as createWebVerifier } from "../../src/verifier/web/index.ts";
 import { freePort } from "../support/free-port.ts";
 import { median } from "../support/median.ts";
 import { startProgram, whileRunning } from "../support/processes.ts";
@@ -135,6 +136,17 @@ test("an emergency revocation of the signing key reaches verifiers through the f
   const after = await logIn(service);
   expect(decodeProtectedHeader(after.accessToken).kid).not.toBe(kid);
   expect(await verdictOf(verifier, after.accessToken)).toBe("ok");
+});
+
+test.each([
+  ["a stream over HTTP/2", createVerifier, {}],
+  ["a stream over fetch", createWebVerifier, {}],
+  ["polls", createVerifier, { pollIntervalMs: 2000 }],
+])("with the URL of the public API, `ready` rejects and says so: %s", async (_, create, options) => {
+  const { publicUrl, adminToken } = await start();
+  const verifier = create({ adminUrl: publicUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, ...options });
+  onTestFinished(() => verifier.close());
+  await expect(verifier.ready).rejects.toThrow("adminUrl is not the admin API, but perhaps the public one");
 });
 
 test("a wrong issuer, audience or key set is reported with what was expected and received", async () => {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -94,8 +95,20 @@ func TestReadyAfterARefusedToken(t *testing.T) {
 	}
 }
 
+func TestReadyAtThePublicAPI(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	v := newAdminAPI(t).follow(t, server, nil)
+	failure := (*RPCError)(nil)
+	err := v.Ready(context.Background())
+	if !errors.As(err, &failure) || failure.Code != "unimplemented" || !strings.HasPrefix(err.Error(), "AdminURL is not the admin API") {
+		t.Fatal(err)
+	}
+}
+
 func TestReadyAfterClose(t *testing.T) {
-	unread := httptest.NewServer(http.NotFoundHandler())
+	unread := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
 	t.Cleanup(unread.Close)
 	for _, options := range []Options{
 		{JWKSURL: unread.URL},

@@ -22,10 +22,11 @@ const (
 	readingLimit = 250 * time.Millisecond
 )
 
-// credentialFaults has the error codes that mean a bad admin token, and their messages. A retry does not fix these errors.
-var credentialFaults = map[string]string{
+// faults has the error codes that mean a bad AdminToken or AdminURL, and their messages. A retry does not fix these errors.
+var faults = map[string]string{
 	"unauthenticated":   "the admin API does not accept the verifier's AdminToken",
 	"permission_denied": "the verifier's AdminToken lacks the scope `watch`",
+	"unimplemented":     "AdminURL is not the admin API, but perhaps the public one",
 }
 
 // feed follows the revocation feed. When the connection is lost, it reconnects and resumes, with capped and jittered backoff.
@@ -33,8 +34,8 @@ type feed struct {
 	*revocations
 	// known is closed when the current revocations are known.
 	known chan struct{}
-	// refused is closed when the admin token is refused for the first time. refusal is the last such error, until the
-	// token is accepted.
+	// refused is closed when one of the faults occurs for the first time. refusal is the last such error, until the
+	// revocations are known.
 	refused chan struct{}
 	refusal error
 }
@@ -58,7 +59,7 @@ func (f *feed) settle() {
 	f.refusal = nil
 }
 
-// refuse records that the admin token is refused, unless the current revocations are known already.
+// refuse records a fault, unless the current revocations are known already.
 func (f *feed) refuse(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +74,7 @@ func (f *feed) refuse(why error) {
 	f.refusal = why
 }
 
-// wait waits until the current revocations are known. It returns an error while the admin token is refused.
+// wait waits until the current revocations are known. It returns an error while there is a fault.
 func (f *feed) wait(ctx context.Context, closed <-chan struct{}) error {
 	select {
 	case <-f.known: // Close does not change this
@@ -118,7 +119,7 @@ func (f *feed) follow(ctx context.Context, pause func(limit time.Duration)) {
 		}
 		f.isFollowing = false
 		f.mu.Unlock()
-		if fault := credentialFaults[code]; fault != "" {
+		if fault := faults[code]; fault != "" {
 			f.refuse(fmt.Errorf("%s: %w", fault, err))
 		}
 		if !isLost {

@@ -56,8 +56,8 @@ func New(options Options) (*Verifier, error) {
 }
 
 // Ready waits until keys and revocations are known. It returns an error while the admin token is refused or lacks the
-// scope `watch`. The verifier continues to retry, since the token may become valid: call Ready again. After Close it
-// returns ErrClosed, unless keys and revocations were known before.
+// scope `watch`, or AdminURL is not the admin API. The verifier continues to retry, since that may change: call Ready
+// again. After Close it returns ErrClosed, unless keys and revocations were known before.
 func (v *Verifier) Ready(ctx context.Context) error {
 	if v.feed != nil {
 		if err := v.feed.wait(ctx, v.closed); err != nil {
@@ -149,7 +149,7 @@ func (v *Verifier) judge(ctx context.Context, given presented, entry *checked) V
 		// The age is read before the revocations. In the other order, a batch that arrives in between could make outdated
 		// revocations look fresh.
 		isFresh := v.feed == nil || v.StalenessMs() <= v.settings.maxStalenessMs
-		if changed := v.judgeChanges(ctx, given, entry); changed != nil {
+		if changed := v.verdictByChange(ctx, given, entry); changed != nil {
 			return *changed
 		}
 		if isFresh {
@@ -182,7 +182,7 @@ func (v *Verifier) judgeStale(ctx context.Context, given presented, entry *check
 	verdict := v.introspection.introspect(ctx, given.token, entry.accepted(), v.settings.monotonicMs())
 	if verdict.OK {
 		// During the call, the feed may have delivered a revocation that the service did not know when it responded.
-		if changed := v.judgeChanges(ctx, given, entry); changed != nil {
+		if changed := v.verdictByChange(ctx, given, entry); changed != nil {
 			return *changed
 		}
 		return verdict
@@ -190,8 +190,8 @@ func (v *Verifier) judgeStale(ctx context.Context, given presented, entry *check
 	return v.refuse(verdict.Reason, given.token, ProvingRequest{})
 }
 
-// judgeChanges returns why a token that was valid is not accepted any more; nil if nothing has changed.
-func (v *Verifier) judgeChanges(ctx context.Context, given presented, entry *checked) *Verdict {
+// verdictByChange returns why a token that was valid is not accepted any more; nil if nothing has changed.
+func (v *Verifier) verdictByChange(ctx context.Context, given presented, entry *checked) *Verdict {
 	var changed Verdict
 	switch {
 	case entry.key.withdrawn.Load():

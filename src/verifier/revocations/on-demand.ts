@@ -17,7 +17,7 @@ export type OnDemandDeps = {
 export type OnDemand = {
   /** Reads the keys and revocations that are due to be read again. Returns undefined if nothing is due. It never rejects. */
   readonly refresh: () => Promise<unknown> | undefined;
-  /** Resolves when keys and revocations are known. @throws an error if the admin token is refused, VerifierClosedError */
+  /** Resolves when keys and revocations are known. @throws an error that no retry can fix, as of the admin token; VerifierClosedError */
   readonly ready: () => Promise<void>;
 };
 

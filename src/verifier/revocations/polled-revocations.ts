@@ -34,7 +34,7 @@ export class PolledRevocations extends RevokedSessions {
     return Math.max(monotonicMs - this.#knownAtMs, wallMs - this.#knownAtWallMs);
   }
 
-  /** Why no further poll can succeed: the admin token is refused, or lacks the required scope. */
+  /** Why no further poll can succeed: the admin token is refused or lacks the required scope, or this is not the admin API. */
   get fault(): Error | undefined {
     return this.#fault;
   }

@@ -13,7 +13,7 @@ const MAX_BACKOFF_MS = 2000;
 
 /** Follows the revocation feed until `signal` is aborted. After an interruption it resumes, with capped and jittered backoff. */
 export class Revocations extends RevokedSessions {
-  /** Resolves when the current revocations are known; rejects when the admin token is refused, or lacks the scope. */
+  /** Resolves when the current revocations are known; rejects for an error that no retry can fix, as of the admin token. */
   readonly ready: Promise<void>;
   readonly #deps: FeedDeps;
   readonly #setReady = Promise.withResolvers<void>();

@@ -12,9 +12,10 @@ const SWEEP_INTERVAL_MS = 10_000;
 const EXPIRED = "expired";
 
 /** The errors that no retry can fix, with the text for the log. */
-const CREDENTIAL_FAULTS: ReadonlyMap<Code, string> = new Map([
+const FAULTS: ReadonlyMap<Code, string> = new Map([
   [Code.Unauthenticated, "the admin API does not accept the verifier's adminToken"],
   [Code.PermissionDenied, "the verifier's adminToken lacks the scope `watch`"],
+  [Code.Unimplemented, "adminUrl is not the admin API, but perhaps the public one"],
 ]);
 
 export type FeedDeps = {
@@ -94,7 +95,7 @@ export abstract class RevokedSessions {
     const code = error instanceof ConnectError ? error.code : undefined;
     // The service does not know the cursor, so the feed begins again with a snapshot.
     if (code === Code.InvalidArgument) this.cursor = "";
-    const fault = code && CREDENTIAL_FAULTS.get(code);
+    const fault = code && FAULTS.get(code);
     return fault === undefined ? undefined : new ConnectError(fault, code, undefined, undefined, error);
   }
 

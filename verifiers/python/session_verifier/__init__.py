@@ -18,7 +18,7 @@ docs/reference/verifier-protocol.md has the rules that it follows, which are tho
 
 from ._async_verifier import AsyncVerifier
 from ._bearer import Authorization, CallerRequest, authorize, authorize_async
-from ._errors import AdminTokenError, VerifierClosedError
+from ._errors import AdminTokenError, AdminUrlError, VerifierClosedError
 from ._middleware import AsgiMiddleware, WsgiMiddleware
 from ._options import Event
 from ._proof import ProvingRequest
@@ -30,6 +30,7 @@ __all__ = [
     "PROOF_REASONS",
     "REASONS",
     "AdminTokenError",
+    "AdminUrlError",
     "AsgiMiddleware",
     "AsyncVerifier",
     "Authorization",

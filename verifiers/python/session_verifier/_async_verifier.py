@@ -57,14 +57,17 @@ class AsyncVerifier:
     async def _refuse_unknown(self, token: str) -> Verdict | None:
         """Reads the key set again if the token's key is unknown. Returns a refusal if the key is still unknown.
 
-        All calls share one thread for this: anybody can present such tokens, and the application has few threads.
+        All calls share one thread for this: anybody can present such tokens. The read may go on after the time limit.
         """
         if not self._verifier._is_of_unknown_key(token):
             return None
         loop, reading = asyncio.get_running_loop(), self._reading
         if reading is None or reading.done() or reading.get_loop() is not loop:
-            reading = self._reading = asyncio.ensure_future(asyncio.to_thread(self._verifier._keys.refresh))
-        is_readable = await asyncio.shield(reading)
+            reading = self._reading = asyncio.wrap_future(self._threads.submit(self._verifier._keys.refresh))
+        try:
+            is_readable = await asyncio.wait_for(asyncio.shield(reading), DECISION_SECONDS)
+        except TimeoutError:
+            is_readable = False
         if not self._verifier._is_of_unknown_key(token):
             return None
         return self._verifier._refusals.refuse("unknown_key" if is_readable else "unavailable", token)
@@ -78,7 +81,7 @@ class AsyncVerifier:
         return self._verifier.state()
 
     async def wait_until_ready(self) -> None:
-        """Waits until keys and revocations are known. Raises AdminTokenError, VerifierClosedError."""
+        """Waits until keys and revocations are known. Raises as `Verifier.is_ready` does."""
         while not self._verifier.is_ready():
             await asyncio.sleep(0.01)
 

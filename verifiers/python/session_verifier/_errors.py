@@ -13,12 +13,17 @@ class AdminTokenError(Exception):
     """The admin API does not accept the verifier's admin token, or the token lacks the scope `watch`."""
 
 
+class AdminUrlError(Exception):
+    """`admin_url` is not the admin API."""
+
+
 class VerifierClosedError(Exception):
     """The verifier was closed before keys and revocations were known."""
 
 
-#: The error codes that mean a bad admin token, with their messages. A retry does not fix these errors.
-CREDENTIAL_FAULTS = {
-    "unauthenticated": "the admin API does not accept the verifier's admin_token",
-    "permission_denied": "the verifier's admin_token lacks the scope `watch`",
+#: The error codes that mean a bad admin token or URL, with their errors. A retry does not fix these.
+FAULTS: dict[str, tuple[type[Exception], str]] = {
+    "unauthenticated": (AdminTokenError, "the admin API does not accept the verifier's admin_token"),
+    "permission_denied": (AdminTokenError, "the verifier's admin_token lacks the scope `watch`"),
+    "unimplemented": (AdminUrlError, "admin_url is not the admin API, but perhaps the public one"),
 }

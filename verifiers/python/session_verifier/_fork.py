@@ -20,8 +20,14 @@ def start(each: Restartable) -> None:
 
 
 def _start_again() -> None:
+    failures: list[Exception] = []
     for each in list(_started):
-        each._start()
+        try:
+            each._start()
+        except Exception as failure:  # such as of a thread that cannot be started
+            failures.append(failure)
+    if failures:
+        raise ExceptionGroup("a verifier does not work in this process", failures)  # Python reports it, and goes on
 
 
 # Windows has no fork.

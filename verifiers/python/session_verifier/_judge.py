@@ -44,9 +44,9 @@ class Judge:
         # The age is read before the revocations. In the other order, a batch that arrives in between could make outdated
         # revocations look fresh.
         is_fresh = self._revocations is None or self.staleness_ms() <= self._settings.max_staleness_ms
-        return self._judge_changes(token, checked) or (checked.accepted if is_fresh else None)
+        return self._verdict_by_change(token, checked) or (checked.accepted if is_fresh else None)
 
-    def _judge_changes(self, token: str, checked: Checked) -> Verdict | None:
+    def _verdict_by_change(self, token: str, checked: Checked) -> Verdict | None:
         """Returns why a token that was valid is not accepted any more; None if nothing has changed."""
         settings, revocations = self._settings, self._revocations
         if settings.clock_ms() >= checked.expires_at_ms:
@@ -78,4 +78,4 @@ class Judge:
         if verdict.reason is not None:
             return self._refusals.refuse(verdict.reason, token)
         # During the call, the feed may have delivered a revocation that the service did not know when it responded.
-        return self._judge_changes(token, checked) or verdict
+        return self._verdict_by_change(token, checked) or verdict

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from ._admin_api import open_feed, read_feed
-from ._errors import CREDENTIAL_FAULTS, AdminTokenError, RpcError
+from ._errors import FAULTS, RpcError
 from ._freshness import Freshness
 from ._http import HttpResponse, Response
 from ._options import Event, Settings
@@ -48,8 +48,8 @@ class Revocations:
         self._next = threading.Condition()
         #: The event is set when the current revocations are known.
         self.known = threading.Event()
-        #: The last error about the admin token; None before, and after the token was accepted.
-        self.fault: AdminTokenError | None = None
+        #: The last error that no retry can fix; None before, and after the revocations were known.
+        self.fault: Exception | None = None
         self._closing = threading.Event()
         self._stream: Response | None = None
         threading.Thread(target=self._follow, name="session-verifier-feed", daemon=True).start()
@@ -99,8 +99,9 @@ class Revocations:
             if code == "invalid_argument":
                 # The service does not know the cursor, so the next stream starts without one, from a snapshot.
                 self._cursor = ""
-            if code in CREDENTIAL_FAULTS and not self.known.is_set():
-                fault = AdminTokenError(CREDENTIAL_FAULTS[code])
+            if code in FAULTS and not self.known.is_set():
+                kind, message = FAULTS[code]
+                fault = kind(message)
                 fault.__cause__ = error
                 self.fault = fault
             if not is_lost:

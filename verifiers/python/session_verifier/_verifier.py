@@ -152,8 +152,9 @@ class Verifier:
     def is_ready(self) -> bool:
         """Returns whether keys and revocations are known.
 
-        Raises AdminTokenError while the admin token is refused or lacks the scope `watch`. The verifier continues to
-        retry, since the token may become valid. Raises VerifierClosedError if it was closed before they were known.
+        Raises AdminTokenError while the admin token is refused or lacks the scope `watch`, AdminUrlError while `admin_url`
+        is not the admin API. The verifier continues to retry, since that may change. Raises VerifierClosedError if it was
+        closed before they were known.
         """
         if self._keys.ready.is_set() and (self._revocations is None or self._revocations.known.is_set()):
             return True

@@ -12,6 +12,7 @@ import unittest
 from typing import Any
 
 from session_verifier import AsyncVerifier, Verifier
+from session_verifier._fork import start
 from test_verifier import FIRST, VECTORS
 
 
@@ -114,6 +115,25 @@ class ForkTest(unittest.TestCase):
             return (await verifier._decide(FIRST["token"], False)).reason
 
         self.assertEqual(self.child(lambda: asyncio.run(decide())), 0)
+
+    def test_one_that_cannot_start_holds_up_no_other(self) -> None:
+        class Failing:
+            def _start(self) -> None:
+                if os.getpid() != parent:
+                    raise RuntimeError("can't start new thread")
+
+        parent, failing = os.getpid(), [Failing() for _ in range(20)]
+        for each in failing:
+            start(each)
+        verifier = Verifier(**self.options)
+        self.addCleanup(verifier.close)
+        verifier.wait_until_ready()
+
+        def run() -> str | None:
+            verifier.wait_until_ready(5)
+            return verifier.verify(FIRST["token"]).reason
+
+        self.assertEqual(self.child(run), 0)
 
     def test_one_that_was_closed_stays_closed(self) -> None:
         verifier = Verifier(**self.options)

@@ -13,6 +13,7 @@ from session_verifier import (
     PROOF_REASONS,
     REASONS,
     AdminTokenError,
+    AdminUrlError,
     AsgiMiddleware,
     AsyncVerifier,
     CallerRequest,
@@ -23,7 +24,7 @@ from session_verifier import (
     authorize,
 )
 from session_verifier._async_verifier import MAX_THREADS
-from vectors import Network, Runner, World
+from vectors import Body, Network, Runner, World
 
 VECTORS = json.loads((Path(__file__).parents[3] / "test/vectors/verifier.json").read_text("utf-8"))
 FIRST = VECTORS["cases"][0]
@@ -144,6 +145,19 @@ class AdminTokenTest(unittest.TestCase):
         verifier.close()
 
 
+class AdminUrlTest(unittest.TestCase):
+    def test_one_of_the_public_api(self) -> None:
+        class Public(Network):
+            def request(self, method: str, *given: Any) -> Any:
+                return Body(404, b"not found") if method == "POST" else super().request(method, *given)
+
+        transport = Public(VECTORS["keys"])
+        verifier = Verifier(**{**options(), "admin_url": "http://public.invalid", "transport": transport})
+        with self.assertRaises(AdminUrlError):
+            verifier.wait_until_ready()
+        verifier.close()
+
+
 class CloseTest(unittest.IsolatedAsyncioTestCase):
     async def test_before_it_is_ready(self) -> None:
         feed = {"admin_url": "http://admin.invalid", "transport": Network(None)}
@@ -207,7 +221,7 @@ class WsgiTest(unittest.TestCase):
 
 class AsgiTest(unittest.IsolatedAsyncioTestCase):
     async def test_tokens_under_unknown_keys_take_one_thread(self) -> None:
-        asked, responds = threading.Event(), threading.Event()
+        loop, asked, responds = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
         network = Network(VECTORS["keys"])
 
         class Slow:
@@ -215,7 +229,7 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
 
             def request(self, *given: Any) -> Any:
                 if first.is_set():
-                    asked.set()
+                    loop.call_soon_threadsafe(asked.set)
                     responds.wait()
                 first.set()
                 return network.request(*given)
@@ -227,16 +241,22 @@ class AsgiTest(unittest.IsolatedAsyncioTestCase):
         now[0] = 2000.0  # so that the last read of the key set is not too recent for another one
         segment = urlsafe_b64encode(b'{"typ":"at+jwt","alg":"ES256","kid":"nobody\'s"}').decode().rstrip("=")
         token = ".".join([segment, *FIRST["token"].split(".")[1:]])
+        # The application uses all threads of the loop itself.
+        occupied = [loop.run_in_executor(None, responds.wait) for _ in range(64)]
         verdicts = [asyncio.create_task(verifier.verify(token)) for _ in range(100)]
-        await asyncio.to_thread(asked.wait)
+        await asked.wait()
         try:
-            # One thread reads the key set, and one runs `asked.wait`. No other thread is used.
-            threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("asyncio_")]
-            self.assertLessEqual(len(threads), 2)
+            threads = [thread for thread in threading.enumerate() if thread.name.startswith("session-verifier_")]
+            self.assertEqual(len(threads), 1)
             self.assertTrue((await verifier.verify(FIRST["token"])).ok)
+            # The read hangs, so nothing is known of the key.
+            self.assertEqual({(await verdict).reason for verdict in verdicts}, {"unavailable"})
+            later = asyncio.create_task(verifier.verify(token))
+            await asyncio.sleep(0)
         finally:
             responds.set()
-        self.assertEqual({(await verdict).reason for verdict in verdicts}, {"unknown_key"})
+        self.assertEqual((await later).reason, "unknown_key")
+        await asyncio.gather(*occupied)
         verifier.close()
 
     async def test_introspections_that_hang_hold_up_no_request(self) -> None:
