@@ -49,7 +49,8 @@ public final class SessionVerifier {
   private final Set<String> revokedKeys = ConcurrentHashMap.newKeySet();
   private final Map<String, Long> provenUntil = new ConcurrentHashMap<>();
   private volatile JWKSet keys = new JWKSet();
-  private volatile long keysReadAt = Long.MIN_VALUE / 2, knownAt = Long.MIN_VALUE / 2, arrivedAt;
+  private volatile boolean areKeysReadable;
+  private volatile long keysReadAt = Long.MIN_VALUE / 2, keysTriedAt = keysReadAt, knownAt = Long.MIN_VALUE / 2, arrivedAt;
   private volatile long revokedUntil = Long.MIN_VALUE;
   private volatile String cursor = "";
 
@@ -117,9 +118,9 @@ public final class SessionVerifier {
       if (!JWSAlgorithm.ES256.equals(header.getAlgorithm())) return "wrong_algorithm";
       if (header.getKeyID() == null) return "malformed";
       if (revokedKeys.contains(header.getKeyID())) return "revoked_key";
+      if (!(keys.getKeyByKeyId(header.getKeyID()) instanceof ECKey)) readNewerKeys();
       long readAt = keysReadAt;
-      if (!(keys.getKeyByKeyId(header.getKeyID()) instanceof ECKey key))
-        return now() - readAt > 15_000 ? "unavailable" : "unknown_key";
+      if (!(keys.getKeyByKeyId(header.getKeyID()) instanceof ECKey key)) return areKeysReadable ? "unknown_key" : "unavailable";
       if (!jwt.verify(new ECDSAVerifier(key.toECPublicKey()))) return "forged";
       String fault = faultOf(jwt.getJWTClaimsSet(), allowsBound);
       // The age comes first: a batch that arrives in between makes the token revoked, never what was known before fresh.
@@ -162,8 +163,29 @@ public final class SessionVerifier {
     return change != null && version < change.minVersion();
   }
 
-  private void readKeys() throws Exception {
+  /** Reads the keys again, at most once a second: the key of a token may have been published since. */
+  private synchronized void readNewerKeys() {
+    try {
+      if (now() - keysTriedAt >= 1000) readKeys();
+    } catch (Exception error) {
+      // The thread that reads the keys regularly reports it.
+    }
+  }
+
+  private synchronized void readKeys() throws Exception {
     long startedAt = now();
+    boolean isRead = false;
+    try {
+      keys = fetchKeys();
+      keysReadAt = startedAt;
+      isRead = true;
+    } finally {
+      areKeysReadable = isRead;
+      keysTriedAt = now();
+    }
+  }
+
+  private JWKSet fetchKeys() throws Exception {
     var request = HttpRequest.newBuilder(URI.create(adminUrl + "/.well-known/jwks.json")).timeout(Duration.ofSeconds(5));
     // The time limit of a request ends with the head of its response. This one includes the body.
     var sent = http.sendAsync(request.build(), BodyHandlers.ofString());
@@ -177,8 +199,7 @@ public final class SessionVerifier {
     }
     // A set without a key is a mistake of whoever serves it. The keys from before stay in use.
     if (found.getKeys().stream().noneMatch(ECKey.class::isInstance)) throw new IllegalStateException("the key set has no key for ES256");
-    keys = found;
-    keysReadAt = startedAt;
+    return found;
   }
 
   /** Follows one stream until it ends: envelopes of one byte of flags, four bytes of length, and JSON. */

@@ -39,9 +39,9 @@ export interface Verifier {
   state(): VerifierState;
   /**
    * Resolves when keys and revocations are known. Until then, `verify` waits for keys, and treats revocations by the `policy` for a stale
-   * feed. Rejects when the admin token is refused or lacks the scope `watch`, or `adminUrl` is not the admin API (the verifier still retries,
-   * since that may change), and with a VerifierClosedError when the verifier is closed before. A process that awaits it runs until it is
-   * settled.
+   * feed. Rejects when the admin token is refused or lacks the scope `watch`, or `adminUrl` is not the admin API (the verifier still
+   * retries, since that may change), and with a VerifierClosedError when the verifier is closed before. A process that awaits it runs
+   * until it is settled.
    */
   readonly ready: Promise<void>;
   /**

@@ -31,6 +31,12 @@ const PYTHON_PACKAGES = [
 /** How long something may take that takes a moment, in ms. It only tells a hang. */
 const LIMIT_MS = 120_000;
 const ADMIN_TOKEN = "a".repeat(32);
+/** The key of RFC 7517 appendix A.1, which has signed no token. */
+const OLDER_KEY = {
+  ...{ kty: "EC", crv: "P-256", kid: "older" },
+  x: "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",
+  y: "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM",
+};
 const NIMBUS = "com.nimbusds:nimbus-jose-jwt:9.37.3";
 
 const directory = mkdtempSync(join(tmpdir(), "session-service-snippets-"));
@@ -307,11 +313,15 @@ public final class Program {
 
 /** Starts a proxy in front of the admin API, whose key set can be replaced by one without keys. */
 async function startKeyProxy() {
-  const state = { isEmpty: false, emptySets: 0 };
+  const state = { isEmpty: false, emptySets: 0, isOlder: false };
   const server = createServer((request, response) => {
     if (state.isEmpty && request.url === "/.well-known/jwks.json") {
       state.emptySets++;
       response.end('{"keys":[]}');
+      return;
+    }
+    if (state.isOlder && request.url === "/.well-known/jwks.json") {
+      response.end(JSON.stringify({ keys: [OLDER_KEY] }));
       return;
     }
     const { method, headers } = request;
@@ -350,7 +360,13 @@ async function tryJava(): Promise<void> {
     });
   }
   const { accessToken, refreshToken } = await signIn({});
+  state.isOlder = true;
+  await expectVerdict(accessToken, "unknown_key");
+  state.isOlder = false;
+  // The next regular read of the keys is up to ten seconds away.
+  const publishedAt = performance.now();
   await expectVerdict(accessToken, "null");
+  assert.ok(performance.now() - publishedAt < 5000, "a new key is known at once");
   await expectVerdict(`${accessToken.slice(0, -8)}AAAAAAAA`, "forged");
   state.isEmpty = true;
   // The second read begins once the first one has been judged.
