@@ -2,6 +2,7 @@ import { type AuthInterceptor, authInterceptor, authorizedFetch } from "../brows
 import { checkRuntime } from "../platform/runtime/check.ts";
 import { boundCall, boundFetch } from "./bound-requests.ts";
 import { createEndpoints } from "./endpoints.ts";
+import { SessionUnavailable } from "./errors.ts";
 import { generateProofKey, importProofKey, type ProofKey } from "./proof-key.ts";
 import { createProofs } from "./proofs.ts";
 import { asUnavailable, type StoredTokens, type TokenStore } from "./token-store.ts";
@@ -121,7 +122,13 @@ function createKeyOf(dpop: boolean | ProofKey) {
   return async ({ key }: StoredTokens): Promise<ProofKey | undefined> => {
     if (typeof dpop === "object") return dpop;
     if (key === undefined) return undefined;
-    if (imported?.d !== key.d) imported = { d: key.d, key: importProofKey(key) };
+    if (imported === undefined || imported.d !== key.d) {
+      imported = { d: key.d, key: importProofKey(key).catch(refuseStoredKey) };
+    }
     return imported.key;
   };
+}
+
+function refuseStoredKey(cause: unknown): never {
+  throw new SessionUnavailable("the stored key is not one", undefined, { cause });
 }

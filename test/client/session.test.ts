@@ -275,6 +275,21 @@ test("a call of Connect that is refused for good stays refused", async () => {
   expect((error as ConnectError).code).toBe(Code.Unauthenticated);
 });
 
+test.each([{}, { kty: "EC", crv: "P-256", x: "AA", y: "AA", d: "AA" }])(
+  "a stored key that is none says nothing about the session: %o",
+  async (key) => {
+    const path = join(directory, "key.json");
+    writeFileSync(path, JSON.stringify({ refreshToken: "any", key }));
+    const session = createTokenSession({
+      service: "http://127.0.0.1:1",
+      clientId: "cli",
+      store: createFileStore(path),
+    });
+    await expect(session.accessToken()).rejects.toThrow(SessionUnavailable);
+    await expect(session.end()).rejects.toThrow("the stored key is not one");
+  },
+);
+
 test("a file with something else is refused without its text", async () => {
   const path = join(directory, "other.json");
   writeFileSync(path, "secret");
