@@ -21,15 +21,15 @@ export async function openGatewayListener(
   tls: Tls | undefined,
   write: WriteLog,
 ): Promise<Listener> {
-  const { maxConnections } = args;
+  const { maxConnections, trustForwarded } = args;
   return openListener("gateway", args.host, args.port, {
     tls,
     settings: { host: "--listen", port: "--listen" },
     limits: {
       maxConnections,
       // Behind a proxy all connections have the address of the proxy, so there is no limit for an address.
-      maxConnectionsPerAddress:
-        args.trustForwarded !== false ? maxConnections : Math.ceil(maxConnections * ADDRESS_SHARE),
+      maxConnectionsPerAddress: trustForwarded !== false ? maxConnections : Math.ceil(maxConnections * ADDRESS_SHARE),
+      isProxy: trustForwarded === true ? () => true : trustForwarded || undefined,
       // Streams may last long, so the listener does not limit their time. The HTTP layer limits the time of each body and message.
       requestTimeoutMs: Number.POSITIVE_INFINITY,
     },

@@ -5,6 +5,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { MAX_CONTROL_FRAMES, MAX_HEAD_BYTES } from "../../src/platform/listener/limits.ts";
+import { servesAfterCancelling } from "../support/cancelled-streams.ts";
 import { slowness } from "../support/slowness.ts";
 import { until } from "../support/until.ts";
 import { type Running, runGatewayWith, startRelay } from "./running.ts";
@@ -78,6 +79,11 @@ test("a flood of control frames ends its connection", async () => {
   for (let i = 0; i <= MAX_CONTROL_FRAMES + 10; i++) session.ping(() => {});
   await closed;
   expect((await fetch(`${gateway.origin}/healthz`)).status).toBe(200);
+});
+
+test("behind a proxy, clients that disconnect do not end the connection that they share with others", async () => {
+  const gateway = await start("--trust-proxy", "127.0.0.1");
+  expect(await servesAfterCancelling(gateway.origin, "GET", "/v1/items/a")).toBe(true);
 });
 
 const MIB = 1024 * 1024;

@@ -28,6 +28,8 @@ import { UnauthenticatedRequests } from "./unauthenticated-requests.ts";
 
 type Session = {
   readonly socket: Socket;
+  /** Whether the client is a proxy, so that the requests are those of many clients. */
+  readonly isProxy: boolean;
   /** When a stream was last opened or closed, in ms. */
   usedAt: number;
   openStreams: number;
@@ -40,14 +42,22 @@ type Session = {
 const { NGHTTP2_ENHANCE_YOUR_CALM } = constants;
 /** How often timeouts are checked, in ms. */
 const CHECK_MS = 1000;
+/** The largest limit that Node accepts. */
+const UNLIMITED = 2 ** 32 - 1;
 
-const SERVER_OPTIONS: ServerOptions = {
-  maxSessionMemory: 10,
-  maxHeaderListPairs: MAX_HEAD_FIELDS,
-  streamResetBurst: NGHTTP2_RESETS,
-  streamResetRate: NGHTTP2_RESETS,
-  settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEAD_BYTES, enablePush: false },
-};
+function serverOptions({ isProxy }: ListenerLimits): ServerOptions {
+  const resets = isProxy === undefined ? NGHTTP2_RESETS : UNLIMITED;
+  return {
+    maxSessionMemory: 10,
+    maxHeaderListPairs: MAX_HEAD_FIELDS,
+    streamResetBurst: resets,
+    streamResetRate: resets,
+    // Streams count as open until Node has handled their reset, and those beyond the limit are refused. By default 100 of them end the
+    // connection.
+    ...(isProxy !== undefined && { maxSessionRejectedStreams: UNLIMITED }),
+    settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEAD_BYTES, enablePush: false },
+  };
+}
 
 export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: (reason: Refusal) => void): Protocol {
   const sessions = new Map<Http2Session, Session>();
@@ -59,7 +69,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
   /** The time of the last check, in ms, by a clock that runs only while this process can read from clients. */
   let nowMs = turns.ranMs();
 
-  const server = createServer(SERVER_OPTIONS, (request, response) => {
+  const server = createServer(serverOptions(limits), (request, response) => {
     const { stream } = response;
     // A response may be complete before its request is. The rest of the request is read and dropped, since the stream would not close
     // otherwise. (RFC 9113 section 8.1 allows RST_STREAM instead, but then Node loses trailers.)
@@ -69,24 +79,24 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     if (session === undefined) return;
     session.usedAt = nowMs;
     // A client that keeps to the limit of its streams has reset those that are over it, in the bytes that are being read.
-    if (++session.openStreams > MAX_STREAMS + MAX_RESETS) return calm(stream.session as Http2Session);
+    const tooMany = ++session.openStreams > MAX_STREAMS + MAX_RESETS && !session.isProxy;
+    if (tooMany) return calm(stream.session as Http2Session);
     timeouts.add(stream, request, response, nowMs);
     stream.once("close", onStreamClose);
     handle(request as HttpRequest, response as HttpResponse);
   });
   function onStreamClose(this: ServerHttp2Stream) {
     const open = timeouts.remove(this);
-    const session = open?.session;
-    const known = session && sessions.get(session);
+    const known = open?.session && sessions.get(open.session);
     if (open === undefined || known === undefined) return;
     known.usedAt = nowMs;
     known.openStreams--;
     const isTooMuch = countEnd(this, known) || unauthenticated?.isTooMuch(open, known.socket);
-    if (isTooMuch) calm(session as Http2Session);
+    if (isTooMuch) calm(open.session as Http2Session);
   }
 
   server.on("session", (session: ServerHttp2Session) => {
-    const known: Session = { socket: taken as Socket, usedAt: nowMs, openStreams: 0, controlFrames: 0, resets: 0 };
+    const known = sessionOn(taken as Socket, limits, nowMs);
     sessions.set(session, known);
     session.once("close", () => sessions.delete(session));
     limitSession(session, known, limits.keepAliveTimeoutMs);
@@ -118,6 +128,11 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
       server.close();
     },
   };
+}
+
+function sessionOn(socket: Socket, limits: ListenerLimits, nowMs: number): Session {
+  const isProxy = limits.isProxy?.(socket.remoteAddress ?? "") === true;
+  return { socket, isProxy, usedAt: nowMs, openStreams: 0, controlFrames: 0, resets: 0 };
 }
 
 /** Calls `look` each time after this process ran for `ms` milliseconds. @returns a function that stops it */
@@ -158,7 +173,7 @@ function countEnd(stream: ServerHttp2Stream, known: Session): boolean {
   // A response that is complete, but not yet sent, was reset just as one that has not begun.
   if (!stream.aborted && stream.writableFinished) noteServed(known);
   else known.resets++;
-  return known.resets > MAX_RESETS;
+  return known.resets > MAX_RESETS && !known.isProxy;
 }
 
 /**

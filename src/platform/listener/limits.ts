@@ -31,7 +31,10 @@ export const FRAMES_PER_REQUEST = 4;
  * request that is served allows another one.
  */
 export const MAX_RESETS = 200;
-/** The limit of nghttp2, at once and in a second. It does not know which requests were served, so `MAX_RESETS` is the limit for attacks. */
+/**
+ * The limit of nghttp2, at once and in a second, if there is no proxy. It does not know which requests were served, so `MAX_RESETS` is the
+ * limit for attacks.
+ */
 export const NGHTTP2_RESETS = 1_000;
 /** How many bytes the request bodies that are still arriving may take in memory. Above this limit the oldest such request is aborted. */
 export const MAX_PENDING_BODY_BYTES = 128 * 1024 * 1024;
@@ -53,6 +56,11 @@ export type ListenerLimits = {
    * address.
    */
   readonly needsCredential: ((path: string) => boolean) | undefined;
+  /**
+   * Returns whether an address is that of a proxy. Its HTTP/2 connections carry the requests of many clients, so the streams that some of
+   * them reset do not end the connection. Undefined if there is no proxy.
+   */
+  readonly isProxy: ((address: string) => boolean) | undefined;
   /** The number of requests whose bodies are still arriving. */
   readonly maxPendingBodies: number;
   readonly headTimeoutMs: number;
@@ -68,6 +76,7 @@ export const DEFAULT_LIMITS: ListenerLimits = {
   maxConnections: 10_000,
   maxConnectionsPerAddress: 10_000 * ADDRESS_SHARE,
   needsCredential: undefined,
+  isProxy: undefined,
   maxPendingBodies: 2_000,
   headTimeoutMs: HEAD_TIMEOUT_MS,
   requestTimeoutMs: REQUEST_TIMEOUT_MS,

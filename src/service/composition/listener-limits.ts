@@ -3,6 +3,7 @@ import { OAuthService } from "../../../gen/auth/v1/oauth_pb.ts";
 import { SessionService } from "../../../gen/auth/v1/session_pb.ts";
 import { ADDRESS_SHARE, type ListenerLimits, MAX_PENDING_BODY_BYTES } from "../../platform/listener/limits.ts";
 import { affordable, type Resources } from "../../platform/listener/resources.ts";
+import { isProxyIn } from "../../platform/net/proxy-trust.ts";
 import type { Config } from "../config/config.ts";
 
 /** How many connections are reserved for the admin API. */
@@ -11,7 +12,12 @@ const MAX_PENDING_BODIES = 2_000;
 
 type Limits = Pick<
   ListenerLimits,
-  "maxConnections" | "maxConnectionsPerAddress" | "needsCredential" | "maxPendingBodies" | "requestTimeoutMs"
+  | "maxConnections"
+  | "maxConnectionsPerAddress"
+  | "needsCredential"
+  | "isProxy"
+  | "maxPendingBodies"
+  | "requestTimeoutMs"
 >;
 
 type Settings = Pick<
@@ -27,6 +33,9 @@ const CALLS = ["/v1/auth/", "/v1/oauth/", `/${SessionService.typeName}/`, `/${OA
 
 const needsCredential = (path: string): boolean => CALLS.some((start) => path.startsWith(start));
 
+const proxyOf = (trust: Settings["trustProxy"]): ListenerLimits["isProxy"] =>
+  typeof trust === "number" ? (trust === 0 ? undefined : () => true) : isProxyIn(trust);
+
 export function listenerLimits(
   config: Settings,
   resources: Resources,
@@ -38,6 +47,7 @@ export function listenerLimits(
   const common = {
     maxPendingBodies: Math.max(16, Math.min(MAX_PENDING_BODIES, Math.floor(bodyBytes / config.maxBodyBytes))),
     requestTimeoutMs: config.requestTimeoutMs,
+    isProxy: proxyOf(config.trustProxy),
   };
   return {
     public: {

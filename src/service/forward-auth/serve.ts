@@ -38,7 +38,7 @@ export async function serveForwardAuth(verifier: Verifier, options: Options): Pr
   });
   // Gateways send all their requests over a few connections, so a limit per address would limit the gateway.
   const maxConnections = 10_000;
-  const limits = { maxConnections, maxConnectionsPerAddress: maxConnections };
+  const limits = { maxConnections, maxConnectionsPerAddress: maxConnections, isProxy: () => true };
   const listener = await openListener("forward-auth", host, port, {
     settings: { host: "--host", port: "--port" },
     limits,

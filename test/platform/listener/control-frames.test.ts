@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { FRAMES_PER_REQUEST, MAX_CONTROL_FRAMES, MAX_RESETS } from "../../../src/platform/listener/limits.ts";
 import { END_HEADERS, END_STREAM, FRAME, frame, PREFACE, requestBlock, settings } from "../../attacks/frames.ts";
+import { servesAfterCancelling } from "../../support/cancelled-streams.ts";
 import { type Service, startService } from "../../support/service.ts";
 import { cookie, logIn } from "../../support/sessions.ts";
 import { until } from "../../support/until.ts";
@@ -75,6 +76,13 @@ test("as many calls may be cancelled as are served", async () => {
   }
   expect(seen).toMatchObject({ goaway: undefined, isClosed: false });
   socket.destroy();
+});
+
+test("a proxy keeps its connection, however many calls its clients cancel", async () => {
+  const trusting = await startService({ TRUST_PROXY: "127.0.0.1" });
+  expect(await servesAfterCancelling(trusting.publicUrl, "POST", "/v1/auth/refresh")).toBe(true);
+  expect(await servesAfterCancelling(service.publicUrl, "POST", "/v1/auth/refresh")).toBe(false);
+  await trusting.stop();
 });
 
 test.each<[string, () => Buffer]>([

@@ -12,6 +12,7 @@ import {
 } from "../../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { createCheck } from "../../../src/service/forward-auth/check.ts";
 import type { Claims } from "../../../src/verifier/index.ts";
+import { servesAfterCancelling } from "../../support/cancelled-streams.ts";
 import { clientKey, dpop } from "../../support/dpop.ts";
 import { freePort } from "../../support/free-port.ts";
 import { request } from "../../support/raw-http.ts";
@@ -271,6 +272,11 @@ describe("over gRPC, as Envoy asks", () => {
   test("a question above 1 MiB is refused", async () => {
     await expect(ask(withHeaders({ long: "x".repeat(1_100_000) }))).rejects.toMatchObject({ code: 8 });
   });
+});
+
+test("clients that disconnect do not end the connection on which the gateway asks about others", async () => {
+  const path = "/envoy.service.auth.v3.Authorization/Check";
+  expect(await servesAfterCancelling(forwardAuth.url, "POST", path)).toBe(true);
 });
 
 describe("without the service", () => {
