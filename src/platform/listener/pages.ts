@@ -35,14 +35,19 @@ export async function sendPage(render: Render, request: HttpRequest, response: H
 /** The liveness page. It does not depend on the store, because otherwise an outage of the store would restart every instance. */
 export const healthz = (): Page => ({ status: 200, type: "text/plain", body: "ok\n" });
 
-/** The readiness page, which reports that the store is available and the process is not stopping. */
-export async function readyz(ping: () => Promise<void>, stopping: () => boolean): Promise<Page> {
+/** The readiness page, which reports that the process is not stopping, and that `check` resolves. The log has the reason if it does not. */
+export async function readyz(check: () => Promise<void>, stopping: () => boolean): Promise<Page> {
   if (stopping()) return { status: 503, type: "text/plain", body: "stopping\n", headers: { "retry-after": "1" } };
   try {
-    await ping();
+    await check();
     return { status: 200, type: "text/plain", body: "ok\n" };
   } catch {
-    return { status: 503, type: "text/plain", body: "the store is not available\n", headers: { "retry-after": "1" } };
+    return {
+      status: 503,
+      type: "text/plain",
+      body: "the store or the key ring is not available\n",
+      headers: { "retry-after": "1" },
+    };
   }
 }
 

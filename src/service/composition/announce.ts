@@ -1,9 +1,9 @@
 import { join, relative, resolve } from "node:path";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
+import { DATA_FILES } from "../config/data-dir.ts";
 import { isLoopback } from "../config/loopback.ts";
 import type { Logger } from "../observability/logger.ts";
-import { ADMIN_TOKEN_FILE } from "../tokens/own-admin-token.ts";
 
 /** The shortest reuse interval without a warning, in ms: four times the 500 ms for which a refresh may always wait in this process. */
 const MIN_REUSE_INTERVAL_MS = 2_000;
@@ -25,7 +25,7 @@ export function reportReady(out: (text: string) => void, config: Config, ready: 
   const { publicUrl, adminUrl, store, docsKey } = ready;
   out(`${JSON.stringify({ event: "ready", public: publicUrl, admin: adminUrl, store })}\n`);
   if (store !== "embedded" || !hasOwnAdminToken(config)) return;
-  const tokenFile = shortest(join(config.dataDir, ADMIN_TOKEN_FILE));
+  const tokenFile = shortest(join(config.dataDir, DATA_FILES.adminToken));
   out(quickstart({ publicUrl, adminUrl, tokenFile, docsKey, console: config.console === "on" }));
 }
 

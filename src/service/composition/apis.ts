@@ -2,7 +2,7 @@
 
 import { steadyClock } from "../../platform/clock/turns.ts";
 import type { Handler } from "../../platform/listener/handler.ts";
-import { checkAtIntervals } from "../../platform/listener/pages.ts";
+import { checkAtIntervals, readyz } from "../../platform/listener/pages.ts";
 import { subnetOf } from "../../platform/net/subnet.ts";
 import type { OverloadControl } from "../api/limits/overload.ts";
 import { createRateLimits } from "../api/limits/rate-limit.ts";
@@ -121,7 +121,7 @@ export function createApis(deps: Deps): Apis {
       ring,
       revokedKeyIds: () => ring.current.revokedKids,
     }),
-    isReady: async () => !draining.signal.aborted && (await resolves(apiDeps.ready())),
+    isReady: async () => (await readyz(apiDeps.ready, () => draining.signal.aborted)).status === 200,
     start: () => signIn?.pollEvents(),
     drain: () => draining.abort(),
     close() {
@@ -161,12 +161,6 @@ function apiDepsOf(deps: Deps, draining: AbortSignal, stopping: AbortSignal): Ap
     onUnavailable: outageLog(log),
   };
 }
-
-const resolves = (check: Promise<void>) =>
-  check.then(
-    () => true,
-    () => false,
-  );
 
 const publishedKeys = ({ ring, eventKeys }: FollowedFiles) => [
   ...ring.current.jwks.keys,

@@ -122,10 +122,10 @@ function follow(
         { event: "certificate_refused", fault: fault.message },
         "a file of the TLS certificate or of the authorities of clients is broken: what was in force stays",
       ),
-    onRecovery: () =>
-      log.info(
-        { event: "file_recovered", variable: "TLS_CERT_FILE" },
-        "the files of the TLS certificate are valid again",
-      ),
+    onRecovery() {
+      const ofClients = certificate.current.clientCa === undefined ? [] : ["ADMIN_TLS_CLIENT_CA_FILE"];
+      for (const variable of ["TLS_CERT_FILE", "TLS_KEY_FILE", ...ofClients])
+        log.info({ event: "file_recovered", variable }, `${variable} is valid again`);
+    },
   });
 }

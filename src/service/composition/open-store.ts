@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createOverloadControl, type OverloadControl } from "../api/limits/overload.ts";
 import type { Config } from "../config/config.ts";
+import { DATA_FILES } from "../config/data-dir.ts";
 import type { Logger } from "../observability/logger.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import { overloadReport } from "../observability/reports.ts";
@@ -18,7 +19,7 @@ const MARKER_SLACK_MS = 60_000;
 
 export type OpenedStore = { readonly kind: "embedded" | "redis"; readonly store: StoreWithSignals };
 
-export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, "sessions.db");
+export const embeddedFile = (config: Pick<Config, "dataDir">) => join(config.dataDir, DATA_FILES.store);
 
 const loadEmbeddedStore = () => import("../store/embedded/store.ts");
 const loadRedisStore = () => import("../store/redis/store.ts");

@@ -1,16 +1,16 @@
 import { mkdir } from "node:fs/promises";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { protectionFault } from "../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
-import { DATA_DIR_PROTECTION } from "../config/data-dir.ts";
+import { DATA_DIR_PROTECTION, DATA_FILES } from "../config/data-dir.ts";
 import { loadSessionPolicies, NO_POLICIES, type SessionPoliciesFile } from "../config/session-policies.ts";
 import { systemClock } from "../session/time.ts";
 import { type FollowedAdminAccess, type FullToken, loadAdminAccess } from "../tokens/admin-access.ts";
 import { AdminTokensFault } from "../tokens/admin-entries.ts";
 import { type EventKeyFile, loadEventKeys } from "../tokens/event-keys.ts";
 import { type KeyRing, loadKeyRing, loadOrCreateKeyRing } from "../tokens/key-ring.ts";
-import { ADMIN_TOKEN_FILE, AdminTokenFault, ownAdminToken } from "../tokens/own-admin-token.ts";
+import { AdminTokenFault, ownAdminToken } from "../tokens/own-admin-token.ts";
 import { KeyRingFault } from "../tokens/ring.ts";
 import { embeddedFile } from "./open-store.ts";
 import { startError } from "./start-error.ts";
@@ -66,8 +66,10 @@ export async function openSessionPolicies(config: Config): Promise<SessionPolici
 }
 
 async function readOwnAdminToken({ dataDir }: Config): Promise<FullToken> {
-  const token = await ownAdminToken(dataDir).catch(orStartError("DATA_DIR", AdminTokenFault));
-  return { name: `DATA_DIR/${ADMIN_TOKEN_FILE}`, token };
+  const token = await ownAdminToken(join(dataDir, DATA_FILES.adminToken)).catch(
+    orStartError("DATA_DIR", AdminTokenFault),
+  );
+  return { name: `DATA_DIR/${DATA_FILES.adminToken}`, token };
 }
 
 /** Makes a StartError that names the environment variable. @param Complete errors of this class name the file, and need no variable */

@@ -133,12 +133,17 @@ const NEEDS: readonly Need[] = [
   [["MIGRATE_COOKIES"], "MIGRATE_URL", ({ migrateUrl }) => migrateUrl !== undefined],
   [["DPOP_NONCES"], "OAUTH_ENDPOINTS=on", ({ oauthEndpoints }) => oauthEndpoints],
   [
-    ["TRACE_LIMIT", "OTEL_EXPORTER_OTLP_HEADERS_FILE", "OTEL_METRIC_EXPORT_INTERVAL"],
+    ["OTEL_EXPORTER_OTLP_HEADERS_FILE"],
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     ({ telemetry }, env) => telemetry !== undefined || isTelemetryOff(env),
   ],
   [
-    ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"],
+    ["TRACE_LIMIT"],
+    "OTEL_TRACES_EXPORTER=otlp",
+    ({ telemetry }, env) => telemetry?.traces === true || isTelemetryOff(env),
+  ],
+  [
+    ["OTEL_METRIC_EXPORT_INTERVAL", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"],
     "OTEL_METRICS_EXPORTER=otlp",
     ({ telemetry }, env) => telemetry?.metrics === true || isTelemetryOff(env),
   ],

@@ -57,10 +57,17 @@ export function readListeners(read: Read, addFault: AddFault, docsByDefault: boo
  * workers, which share their ports, and calls would reach one API instead of the other.
  */
 function areApart(one: string, other: string): boolean {
-  if ([one, other].some((name) => isIP(name) === 0 || /^(::ffff:)?[0:.]*$/i.test(name))) return false;
-  const spellings = new BlockList(); // It takes ::1 and 0:0::1 for one address, and so an IPv4 address within IPv6.
+  return (
+    ![one, other].some((name) => isIP(name) === 0 || isSame("0.0.0.0", name) || isSame("::", name)) &&
+    !isSame(one, other)
+  );
+}
+
+/** Returns whether two addresses are one: `::1` and `0:0::1`, or an IPv4 address and the same one within IPv6. */
+function isSame(one: string, other: string): boolean {
+  const spellings = new BlockList();
   spellings.addAddress(one, familyOf(one));
-  return !spellings.check(other, familyOf(other));
+  return spellings.check(other, familyOf(other));
 }
 
 const familyOf = (address: string) => (isIPv6(address) ? "ipv6" : "ipv4");

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { DATA_FILES } from "./data-dir.ts";
 import type { AddFault, Read } from "./reader.ts";
 import { DAY_MS, duration, integer, list, oneOf, plainUrl, readableFile, SECOND_MS, text } from "./values.ts";
 
@@ -24,7 +25,7 @@ export function readSessions(read: Read, addFault: AddFault) {
 
 export function readTokens(read: Read, dataDir: string) {
   return {
-    keysFile: read("KEYS_FILE", text(4096), join(dataDir, "keys.json")),
+    keysFile: read("KEYS_FILE", text(4096), join(dataDir, DATA_FILES.keys)),
     signingAlgorithm: read("SIGNING_ALGORITHM", oneOf("ES256", "EdDSA", "RS256"), "ES256" as const),
     issuer: read("ISSUER", plainUrl, undefined),
     audiences: read("AUDIENCE", list(text(255)), undefined),

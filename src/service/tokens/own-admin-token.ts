@@ -1,21 +1,17 @@
 /** The admin token that a service generates once, in its DATA_DIR, if no tokens are configured. */
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { errorCode } from "../../platform/files/error-code.ts";
 import { protectionFault } from "../../platform/files/protection.ts";
 import { createFile } from "../../platform/files/write-atomically.ts";
-
-export const ADMIN_TOKEN_FILE = "admin-token";
 
 /** The file of an admin token must not be used. The message contains the remedy and never the token. */
 export class AdminTokenFault extends Error {
   override readonly name = "AdminTokenFault";
 }
 
-/** Returns the token in `dataDir`; generates it if there is none. @throws AdminTokenFault, and errors of the file system */
-export async function ownAdminToken(dataDir: string): Promise<string> {
-  const path = join(dataDir, ADMIN_TOKEN_FILE);
+/** Returns the token in a file; generates it if there is none. @throws AdminTokenFault, and errors of the file system */
+export async function ownAdminToken(path: string): Promise<string> {
   const text = await readToken(path).catch(async (error: unknown) => {
     if (errorCode(error) !== "ENOENT") throw error;
     await createFile(path, `${randomBytes(32).toString("base64url")}\n`);

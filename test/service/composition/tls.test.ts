@@ -12,6 +12,7 @@ import { type Caller, PUBLIC_PROTOCOLS, RPC_PROTOCOLS } from "../../support/clie
 import { request } from "../../support/raw-http.ts";
 import { type Service, scratch, startService, waitFor } from "../../support/service.ts";
 import { admin, bearer, cookie, message, somebody } from "../../support/sessions.ts";
+import { until } from "../../support/until.ts";
 
 const { refresh, logout } = SessionService.method;
 const REFRESH = { method: "POST", path: "/v1/auth/refresh" };
@@ -139,6 +140,7 @@ describe("certificate files that change", () => {
     await logged(running, "certificate_refused");
     writeFileSync(certFile, cert);
     await logged(running, "file_recovered");
+    await until(() => expect(running.stderr()).toContain('"file_recovered","variable":"TLS_KEY_FILE"'));
     expect(running.stderr()).not.toContain("certificate_changed");
     await running.stop();
   });

@@ -78,7 +78,7 @@ test("a prefix of the cookie's name that protects it from no sibling domain is r
 });
 
 test.each<[Record<string, string>, string]>([
-  [{ TRACE_LIMIT: "5/1s" }, "TRACE_LIMIT has no effect without OTEL_EXPORTER_OTLP_ENDPOINT"],
+  [{ TRACE_LIMIT: "5/1s" }, "TRACE_LIMIT has no effect without OTEL_TRACES_EXPORTER=otlp"],
   [
     {
       OTEL_METRICS_EXPORTER: "none",
@@ -86,6 +86,14 @@ test.each<[Record<string, string>, string]>([
       OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://b",
     },
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT has no effect without OTEL_METRICS_EXPORTER=otlp",
+  ],
+  [
+    { OTEL_METRICS_EXPORTER: "none", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a", OTEL_METRIC_EXPORT_INTERVAL: "5000" },
+    "OTEL_METRIC_EXPORT_INTERVAL has no effect without OTEL_METRICS_EXPORTER=otlp",
+  ],
+  [
+    { OTEL_TRACES_EXPORTER: "none", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a", TRACE_LIMIT: "5/1s" },
+    "TRACE_LIMIT has no effect without OTEL_TRACES_EXPORTER=otlp",
   ],
   [
     { OTEL_TRACES_SAMPLER_ARG: "0.1", OTEL_EXPORTER_OTLP_ENDPOINT: "http://a" },

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { errorCode } from "../../../platform/files/error-code.ts";
 import type { CommandLineConfig } from "../../config/command-line.ts";
+import { DATA_FILES } from "../../config/data-dir.ts";
 import { isLoopback } from "../../config/loopback.ts";
 import { adminToken } from "../../config/values.ts";
-import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { CommandError, EXIT } from "../context.ts";
 import { inputName, readText } from "../input.ts";
 import type { ConnectionOptions } from "./options.ts";
@@ -34,7 +34,7 @@ export function readCredential(
   throw new CommandError(
     "an admin token is needed: set ADMIN_TOKEN or give --token-file" +
       (isLocal
-        ? ` (there is no ${join(config.local.dataDir, ADMIN_TOKEN_FILE)}: is this the directory of the service?)`
+        ? ` (there is no ${join(config.local.dataDir, DATA_FILES.adminToken)}: is this the directory of the service?)`
         : ""),
     EXIT.notAllowed,
   );
@@ -50,7 +50,7 @@ function fromFile(path: string): AdminCredential {
 function localCredential({ local }: CommandLineConfig): AdminCredential | undefined {
   const [configured] = local.adminTokens ?? [];
   if (configured !== undefined) return { token: configured, from: "ADMIN_TOKENS" };
-  const path = join(local.dataDir, ADMIN_TOKEN_FILE);
+  const path = join(local.dataDir, DATA_FILES.adminToken);
   try {
     return { token: readFileSync(path, "utf8").trim(), from: path, remedy: OTHER_TOKENS };
   } catch (error) {

@@ -16,10 +16,10 @@ import { basename, dirname, join } from "node:path";
 import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
 import { ownerFault } from "../../../platform/files/protection.ts";
 import { type Config, readConfig } from "../../config/config.ts";
+import { DATA_FILES } from "../../config/data-dir.ts";
 import type { Environment } from "../../config/reader.ts";
 import { checkDatabase } from "../../store/embedded/check.ts";
 import { copyDatabase } from "../../store/embedded/copy.ts";
-import { ADMIN_TOKEN_FILE } from "../../tokens/own-admin-token.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import { CommandError, type Context, withRefusals } from "../context.ts";
@@ -107,9 +107,9 @@ export type Files = {
 };
 
 export const filesOf = (directory: string): Files => ({
-  store: join(directory, "sessions.db"),
-  keys: join(directory, "keys.json"),
-  adminToken: join(directory, ADMIN_TOKEN_FILE),
+  store: join(directory, DATA_FILES.store),
+  keys: join(directory, DATA_FILES.keys),
+  adminToken: join(directory, DATA_FILES.adminToken),
 });
 
 /** Returns the files of the service. @throws CommandError if it does not use the embedded store */

@@ -1,4 +1,4 @@
-/** Checks the TLS certificate: its key, its validity, its names. */
+/** Checks the TLS certificate: its key, its validity, its names; and the certificates for Redis. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
@@ -8,10 +8,14 @@ import type { Config } from "../../config/config.ts";
 import type { Report } from "./finding.ts";
 
 export function checkCertificate(report: Report, config: Config, clock: () => number): void {
-  const { tlsCertFile, tlsKeyFile, adminTlsClientCaFile } = config;
+  const { tlsCertFile, tlsKeyFile, adminTlsClientCaFile, redis } = config;
   const now = clock();
   if (tlsCertFile !== undefined && tlsKeyFile !== undefined) checkOwn(report, config, tlsCertFile, tlsKeyFile, now);
   if (adminTlsClientCaFile !== undefined) checkFile(report, "ADMIN_TLS_CLIENT_CA_FILE", adminTlsClientCaFile, now);
+  const { cert, ca } = redis?.tlsFiles ?? {};
+  if (cert !== undefined) checkFile(report, "REDIS_TLS_CERT_FILE", cert, now);
+  // A bundle of authorities has some that nobody uses any more.
+  if (ca !== undefined) checkFile(report, "REDIS_TLS_CA_FILE", ca, now, "last");
 }
 
 function checkOwn(
@@ -44,13 +48,20 @@ function isFor(certificate: X509Certificate, name: string): boolean {
   return (isIP(name) === 0 ? certificate.checkHost(name) : certificate.checkIP(name)) !== undefined;
 }
 
-function checkFile(report: Report, variable: string, path: string, now: number): X509Certificate | undefined {
+/** @param which whether the file is of use until the first or the last of its certificates ends */
+function checkFile(
+  report: Report,
+  variable: string,
+  path: string,
+  now: number,
+  which: "first" | "last" = "first",
+): X509Certificate | undefined {
   let certificate: X509Certificate;
   let until: number;
   try {
     const pem = readFileSync(path, "utf8");
     certificate = new X509Certificate(pem);
-    until = certificateEnd(pem);
+    until = certificateEnd(pem, which);
   } catch (error) {
     report.fault(`${variable}: ${path} holds no certificate (${errorMessage(error)})`, "name a certificate in PEM");
     return undefined;

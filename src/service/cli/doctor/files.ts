@@ -6,7 +6,7 @@ import { protectionFault } from "../../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../../config/admin.ts";
 import type { Config } from "../../config/config.ts";
 import { loadConsoleProvider } from "../../config/console-provider.ts";
-import { DATA_DIR_PROTECTION } from "../../config/data-dir.ts";
+import { DATA_DIR_PROTECTION, DATA_FILES } from "../../config/data-dir.ts";
 import { isLoopback } from "../../config/loopback.ts";
 import { loadProviders } from "../../config/providers.ts";
 import { loadSessionPolicies } from "../../config/session-policies.ts";
@@ -120,7 +120,7 @@ const RESTORE = "stop the service, and restore a backup (session-service restore
 
 export async function checkEmbedded(report: Report, config: Config): Promise<void> {
   if (config.redis !== undefined) return;
-  const path = join(config.dataDir, "sessions.db");
+  const path = join(config.dataDir, DATA_FILES.store);
   let canWrite = true;
   for (const file of [config.dataDir, path, `${path}-wal`, `${path}-shm`]) {
     canWrite = (await checkWritable(report, file)) && canWrite;

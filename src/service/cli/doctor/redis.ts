@@ -3,7 +3,7 @@ import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Examination, Info, NodeFacts } from "../../store/redis/checks/examination.ts";
 import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import { tlsFault, unreachableRemedy } from "./connection-fault.ts";
+import { tlsFault, unfitRemedy, unreachableRemedy } from "./connection-fault.ts";
 import type { Report } from "./finding.ts";
 
 /** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/tasks/operations.md). */
@@ -68,8 +68,10 @@ function reportUnreachable(
 function checkNode(report: Report, node: NodeFacts, config: Config, target: RedisTarget): void {
   const { at, missingPermissions, unknownCommands, error } = node;
   if (error !== undefined) {
-    const absent = { found: ` does not respond (${error.message})`, remedy: "start it, or take it out of the cluster" };
-    const { found, remedy } = tlsFault(error) ?? absent;
+    const { found, remedy } = tlsFault(error) ?? {
+      found: ` does not respond (${error.message})`,
+      remedy: unfitRemedy(error) ?? "start it, or take it out of the cluster",
+    };
     report.fault(at + found, remedy);
   } else if (unknownCommands !== "") {
     report.fault(

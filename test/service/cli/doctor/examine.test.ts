@@ -261,6 +261,21 @@ describe("the certificate", () => {
     expect(await problems(env)).toEqual([expect.stringMatching(/^fault certificate: TLS_CERT_FILE: .* expired on /)]);
   });
 
+  test("for Redis is looked at, too: of a bundle of authorities, the one that lasts longest", async () => {
+    const redis = { REDIS_URL: "rediss://127.0.0.1:1", KEYS_FILE: join(withKeys(), "keys.json") };
+    const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } = write(lasting(5));
+    const bundle = [-1, 30].map((days) => clientAuthority("a", days * 86_400_000).cert).join("");
+    const { TLS_CERT_FILE: REDIS_TLS_CA_FILE } = write({ cert: bundle, key: "" });
+    const env = { ...redis, REDIS_TLS_CERT_FILE: cert, REDIS_TLS_KEY_FILE: key, REDIS_TLS_CA_FILE };
+    const about = async (clock?: () => number) =>
+      (await problems(env, clock)).filter((line) => line.includes(" certificate: "));
+    expect(await about()).toEqual([expect.stringMatching(/^warning certificate: REDIS_TLS_CERT_FILE: .* expires on /)]);
+    expect(await about(() => Date.now() + 31 * 86_400_000)).toEqual([
+      expect.stringMatching(/^fault certificate: REDIS_TLS_CERT_FILE: .* expired on /),
+      expect.stringMatching(/^fault certificate: REDIS_TLS_CA_FILE: .* expired on /),
+    ]);
+  });
+
   test("is a fault for another host than that of ISSUER", async () => {
     const env = { ...write(lasting(30)), ISSUER: "https://other.example.invalid" };
     expect(await problems(env)).toEqual([
@@ -489,10 +504,20 @@ describe("Redis", () => {
       const tls = ["--tls-port", tlsPort, "--tls-auth-clients", asks, "--tls-ca-cert-file", write(clients.cert)];
       await redis({}, ...tls, "--tls-cert-file", write(own.cert), "--tls-key-file", write(own.key));
       const all = await findings(on(`rediss://127.0.0.1:${tlsPort}`, settings(own)));
-      expect(all.filter(({ level }) => level !== "ok")).toEqual([
+      expect(all.filter(({ level, check }) => level !== "ok" && check === "redis")).toEqual([
         { check: "redis", level: "fault", found: expect.stringMatching(found), remedy },
       ]);
     });
+  });
+
+  test("that runs a script of another application without end", async () => {
+    const { url, admin } = await redis({ "lua-time-limit": "1" });
+    const other = admin.duplicate();
+    const script = other.eval("while true do end", 0).catch(() => other.disconnect());
+    await until(() => expect(admin.ping()).rejects.toThrow("BUSY"));
+    expect(await remediesOf(on(url))).toEqual(["end the script, which is of another application, by SCRIPT KILL"]);
+    await admin.script("KILL");
+    await script;
   });
 
   test("that does not respond", async () => {
