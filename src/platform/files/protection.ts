@@ -78,7 +78,8 @@ export async function readProtected(path: string, protection: Protection, flag?:
       : { ok: false, fault, isAbsent: false };
   } catch (error) {
     const code = errorCode(error);
-    return { ok: false, fault: `cannot be read (${code})`, isAbsent: code === "ENOENT" };
+    const reader = code === "EACCES" ? ` by uid ${process.geteuid?.()}` : "";
+    return { ok: false, fault: `cannot be read${reader} (${code})`, isAbsent: code === "ENOENT" };
   }
 }
 

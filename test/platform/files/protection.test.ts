@@ -2,7 +2,7 @@ import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, symli
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { protectionFault } from "../../../src/platform/files/protection.ts";
+import { protectionFault, readProtected } from "../../../src/platform/files/protection.ts";
 import { mountedSecret } from "../../support/mounted-secret.ts";
 import { scratch } from "../../support/service.ts";
 
@@ -99,7 +99,7 @@ test("what is not there is an error of the file system", async () => {
   await expect(protectionFault(join(path, "..", "none"), secret)).rejects.toThrow("ENOENT");
 });
 
-// Only root can give a file to another user. `npm test` as another user leaves these two tests out; CI runs as root.
+// Only root can give a file to another user. `npm test` as another user leaves these tests out; CI runs as root.
 describe.runIf(process.geteuid?.() === 0)("run by root", () => {
   test("a file of another user is refused, but for an operator's command", async () => {
     chownSync(path, 12_345, 12_345);
@@ -113,5 +113,13 @@ describe.runIf(process.geteuid?.() === 0)("run by root", () => {
     symlinkSync(path, join(directory, "link"));
     lchownSync(join(directory, "link"), 12_345, 12_345);
     expect(await protectionFault(join(directory, "link"), secret)).toContain("chown 0");
+  });
+
+  test("a file of root says who cannot read it", async () => {
+    chmodSync(join(path, ".."), 0o711);
+    process.seteuid?.(12_345);
+    onTestFinished(() => process.seteuid?.(0));
+    const fault = "cannot be read by uid 12345 (EACCES)";
+    expect(await readProtected(path, secret)).toEqual({ ok: false, fault, isAbsent: false });
   });
 });

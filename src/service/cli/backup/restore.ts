@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { errorMessage } from "../../../platform/files/error-code.ts";
 import { protectionFault } from "../../../platform/files/protection.ts";
@@ -33,6 +33,7 @@ export async function restore(context: Context, directory: string, options: Opti
     const fault = schemaFault(copies.store);
     if (fault !== undefined) throw new CommandError(`this is no backup of this service: ${from.store} ${fault}`);
     if (ended) await endSessions(config, copies.store);
+    giveToService(copies, config.dataDir);
     moved = moveAside(config, files, findPresent(files, force));
     putInPlace(copies, files);
   } finally {
@@ -87,6 +88,13 @@ async function stage(from: Files, to: Files): Promise<void> {
   await copyStore(from.store, to.store);
   copyWhole(from.keys, to.keys);
   if (existsSync(from.adminToken)) copyWhole(from.adminToken, to.adminToken);
+}
+
+/** Gives the copies that root has made to the user of the service, who owns DATA_DIR and could not read them otherwise. */
+function giveToService(copies: Files, dataDir: string): void {
+  if (process.geteuid?.() !== 0) return;
+  const { uid, gid } = statSync(dataDir);
+  for (const path of Object.values(copies)) if (existsSync(path)) chownSync(path, uid, gid);
 }
 
 function remove({ store, keys, adminToken }: Files): void {

@@ -50,13 +50,6 @@ export function tlsFault(error: Error): ConnectionFault | undefined {
   return fault && { found: `${fault[1]} (${error.message.trim()})`, remedy: fault[2] };
 }
 
-/** Returns what to do about a server that responds, but to no command; undefined for any other failure. */
-export function unfitRemedy({ message }: Error): string | undefined {
-  if (message.startsWith("LOADING ")) return "wait until it has read its data";
-  if (message.startsWith("BUSY ")) return "end the script, which is of another application, by SCRIPT KILL";
-  return undefined;
-}
-
 export function unreachableRemedy(error: Error): string {
   const code = errorCode(error);
   if (code === "ECONNREFUSED") return "start it there, or correct REDIS_URL";

@@ -3,7 +3,7 @@ import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Examination, Info, NodeFacts } from "../../store/redis/checks/examination.ts";
 import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import { tlsFault, unfitRemedy, unreachableRemedy } from "./connection-fault.ts";
+import { tlsFault, unreachableRemedy } from "./connection-fault.ts";
 import type { Report } from "./finding.ts";
 
 /** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/tasks/operations.md). */
@@ -65,12 +65,18 @@ function reportUnreachable(
   fault(names + found, remedy);
 }
 
+/** What to do about a node that responds with an error to every command, by the code of that error. */
+const BUSY_REMEDIES: Readonly<Record<string, string>> = {
+  LOADING: "wait until it has read its data",
+  BUSY: "end the script, which is of another application, by SCRIPT KILL",
+};
+
 function checkNode(report: Report, node: NodeFacts, config: Config, target: RedisTarget): void {
   const { at, missingPermissions, unknownCommands, error } = node;
   if (error !== undefined) {
     const { found, remedy } = tlsFault(error) ?? {
       found: ` does not respond (${error.message})`,
-      remedy: unfitRemedy(error) ?? "start it, or take it out of the cluster",
+      remedy: BUSY_REMEDIES[error.message.split(" ", 1)[0] ?? ""] ?? "start it, or take it out of the cluster",
     };
     report.fault(at + found, remedy);
   } else if (unknownCommands !== "") {

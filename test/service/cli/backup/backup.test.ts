@@ -283,6 +283,8 @@ describe.runIf(process.getuid?.() === 0)("as root, where another user", () => {
       expect([code, err]).toEqual([1, refused(path)]);
       chownSync(DATA_DIR, OTHER, OTHER); // The directory belongs to the user of the service.
       expect((await restoring()).code).toBe(0);
+      const owners = ["sessions.db", "keys.json", "admin-token"].map((file) => statSync(join(DATA_DIR, file)).uid);
+      expect(owners).toEqual([OTHER, OTHER, OTHER]);
     },
   );
 });
