@@ -7,7 +7,7 @@ import {
   judgeDevice,
   judgeEnd,
   NO_PRESENTATION,
-  shownBy,
+  provenBy,
 } from "../../../src/service/session/devices/binding.ts";
 import type { DeviceKey } from "../../../src/service/session/devices/key.ts";
 import { isProofKey } from "../../../src/service/session/devices/key.ts";
@@ -194,16 +194,16 @@ export class ModelStore {
       return { ok: false, reason: "reuse", ...this.#endNamed(found.session, "reuse", {}) };
     }
     const { outcome, next } = decision;
-    const shown = shownBy(verdict, outcome);
+    const proven = provenBy(verdict, outcome);
     const bind = () => boundKey(found.session, presentation ?? NO_PRESENTATION, this.now);
-    const session: Session = shown === "first_use" ? { ...found.session, device: bind() } : found.session;
+    const session: Session = proven === "first_use" ? { ...found.session, device: bind() } : found.session;
     const usedAt = latest(session.createdAt, this.now);
     const idleExpiresAt = earliest(later(usedAt, session.idleTimeoutMs), session.absoluteExpiresAt);
     const kept = outcome === "repeat" ? session : { ...seenBy(session, lastSeen), lastRefreshedAt: usedAt };
     const after = { ...kept, idleExpiresAt };
     this.#sessions.set(sid, { session: after, state: next });
     const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-    return { ok: true, outcome, session: after, child, now: this.now, device: shown };
+    return { ok: true, outcome, session: after, child, now: this.now, device: proven };
   }
 
   registerKey(sid: SessionId, token: TokenFields, key: DeviceKey): RegisterKeyOutcome {

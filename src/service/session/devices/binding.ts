@@ -147,7 +147,7 @@ export function isSameThumbprint(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /** Returns what a refresh has proven. A first proof binds its key only if a new token is made: others may hold the current token. */
-export function shownBy(
+export function provenBy(
   verdict: ServingVerdict | "held" | "first_proof",
   outcome: Exclude<RotationOutcome, "reuse">,
 ): ServingVerdict {

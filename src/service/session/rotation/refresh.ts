@@ -74,14 +74,14 @@ export async function refresh(
   const [token, ...others] = ordered.tokens;
 
   const { lifeMs } = device;
-  // Undefined for nearly every request: it shows nothing but its token.
-  const shown = tokenRequest
+  // Undefined for nearly every request: it presents nothing but its token.
+  const presented = tokenRequest
     ? tokenPresentation(lifeMs, tokenRequest)
     : deviceHeaders && devicePresentation(device, deviceHeaders, token.sid);
-  const presentation: DevicePresentation = shown ?? { lifeMs, cookie: undefined, skipped: false };
+  const presentation: DevicePresentation = presented ?? { lifeMs, cookie: undefined, skipped: false };
 
   // The limit is checked after the MAC, so that only a holder of the session's tokens can use it up. It is checked before the rotation.
-  const limitKey = shown ? refreshLimitKey(device, shown, token.sid) : token.sid;
+  const limitKey = presented ? refreshLimitKey(device, presented, token.sid) : token.sid;
   const retryAfterMs = refreshLimit.take(limitKey);
   if (retryAfterMs !== undefined)
     return overLimit(audit, { limit: "refresh", sid: token.sid }, retryAfterMs, requester);

@@ -7,8 +7,8 @@ import {
   judgeDevice,
   mayRegister,
   NO_PRESENTATION,
+  provenBy,
   type ServingVerdict,
-  shownBy,
 } from "../../session/devices/binding.ts";
 import { isProofKey } from "../../session/devices/key.ts";
 import { type LastSeen, type Session, type SessionId, seenBy } from "../../session/model.ts";
@@ -84,7 +84,7 @@ function createRotation(deps: SessionDeps): Pick<SessionStore, "rotate"> {
         if (judged.kind === "ending") return judged;
         const { session, areDetailsChanged } = afterRotation(judged, request, now);
         const { lastRefreshedAt, idleExpiresAt } = session;
-        const { row, decision, shown } = judged;
+        const { row, decision, proven } = judged;
         const { outcome, next } = decision;
         const rotation = JSON.stringify(next);
         if (areDetailsChanged) {
@@ -93,7 +93,7 @@ function createRotation(deps: SessionDeps): Pick<SessionStore, "rotate"> {
         // If the clock was set back, the session may now expire before it would be examined for its expiry.
         if (idleExpiresAt < row.examined_at) sql.examineAtIdleExpiry.run(sid);
         const child = { generation: next.generation + 1, nonce: next.childNonce, issuedAt: next.childMintedAt };
-        return { ok: true, outcome, session, child, now, device: shown };
+        return { ok: true, outcome, session, child, now, device: proven };
       };
       const first = await share(rotate);
       if (!("kind" in first)) return first;
@@ -178,13 +178,13 @@ type Refused = { readonly kind: "refused"; readonly outcome: Extract<RotateOutco
 /** The request must end the session, which only a durable transaction may do. */
 type Ending = { readonly kind: "ending"; readonly reason: "reuse" | "two_holders"; readonly session: Session };
 
-/** The request gets a refresh token. `shown` is what it has proven about the session's key. */
+/** The request gets a refresh token. `proven` says what it has shown about the session's key. */
 type Granted = {
   readonly kind: "granted";
   readonly row: NumberedRow;
   readonly session: Session;
   readonly decision: Exclude<Decision, { readonly outcome: "reuse" }>;
-  readonly shown: ServingVerdict;
+  readonly proven: ServingVerdict;
 };
 
 /** Decides about a request, and changes nothing. */
@@ -212,8 +212,8 @@ function judge(
   if (verdict === "two_holders") return { kind: "ending", reason: verdict, session };
   const decision = decide(rotationOf(row), token, freshNonce, now, reuseIntervalMs, verdict === "held");
   if (decision.outcome === "reuse") return { kind: "ending", reason: "reuse", session };
-  const shown = verdict === "unproven" ? verdict : shownBy(verdict, decision.outcome);
-  return { kind: "granted", row, session, decision, shown };
+  const proven = verdict === "unproven" ? verdict : provenBy(verdict, decision.outcome);
+  return { kind: "granted", row, session, decision, proven };
 }
 
 function refused(outcome: Refused["outcome"]): Refused {
@@ -222,13 +222,13 @@ function refused(outcome: Refused["outcome"]): Refused {
 
 /** Returns the session as the rotation leaves it, and whether the column of its details changes. */
 function afterRotation(
-  { session: before, decision, shown }: Granted,
+  { session: before, decision, proven }: Granted,
   { presentation, lastSeen }: RotateRequest,
   now: StoreMs,
 ): { readonly session: Session; readonly areDetailsChanged: boolean } {
   // `repeat` makes no new refresh token, so it changes neither when the last one was made nor what was last seen then.
   const isRepeat = decision.outcome === "repeat";
-  const isBound = shown === "first_use";
+  const isBound = proven === "first_use";
   const isSeen = !isRepeat && (lastSeen ?? before.lastSeen) !== undefined;
   const bound = isBound ? { ...before, device: boundKey(before, presentation, now) } : before;
   const seen = isSeen ? seenBy(bound, lastSeen) : bound;

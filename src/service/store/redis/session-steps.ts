@@ -7,7 +7,7 @@ import { type SessionId, seenBy } from "../../session/model.ts";
 import { type RotateOutcome, type SessionStore, StoreUnavailable } from "../../session/ports.ts";
 import type { ArgumentsOf } from "./encoding/arguments.ts";
 import { encodeAuthentication, lastSeenText } from "./encoding/blocks.ts";
-import { encodeShown, keyKind } from "./encoding/device-record.ts";
+import { encodePresentation, keyKind } from "./encoding/device-record.ts";
 import { claimsText, encodeAudience, nonceWords } from "./encoding/record.ts";
 import {
   decodeFound,
@@ -58,9 +58,10 @@ export function createSessionSteps({ runner, acknowledge, reuseIntervalMs, marke
       const [fresh1, fresh2] = nonceWords(freshNonce);
       const seen = lastSeen === undefined ? "" : lastSeenText(lastSeen);
       const { lifeMs, cookie, proof, transport, skipped } = presentation;
-      const shown = cookie || proof || transport || skipped ? encodeShown(presentation) : "";
+      // Most requests present nothing but their token.
+      const device = cookie || proof || transport || skipped ? encodePresentation(presentation) : "";
       const presented = [sid, generation, nonce1, nonce2, issuedAt] as const;
-      const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs, seen, lifeMs, shown] as const;
+      const args = [...presented, fresh1, fresh2, reuseIntervalMs, markerLifeMs, seen, lifeMs, device] as const;
       const outcome = rotateOutcome(sid, await runner.run("rotate", [tag], args));
       if (!outcome.ok && "subject" in outcome) await acknowledge(tag, [KEY.marker + sid]); // With a subject, the outcome is an ending.
       return lastSeen === undefined && outcome.ok && outcome.session.lastSeen

@@ -9,7 +9,7 @@ import {
   judgeEnd,
   mayRegister,
   NO_PRESENTATION,
-  shownBy,
+  provenBy,
 } from "../../../../src/service/session/devices/binding.ts";
 import { type DeviceBinding, thumbprintBytes, thumbprintOf } from "../../../../src/service/session/devices/key.ts";
 import { type StoreMs, storeMs } from "../../../../src/service/session/time.ts";
@@ -191,7 +191,7 @@ test.each([
   ["unproven", "rotate", "unproven"],
   ["first_use", "repeat", "first_use"],
 ] as const)("a refresh judged as %s that makes %s has shown %s", (verdict, outcome, shown) => {
-  expect(shownBy(verdict, outcome)).toBe(shown);
+  expect(provenBy(verdict, outcome)).toBe(shown);
 });
 
 test("a session is bound to its registered key, or to the key of the proof, never before it was created", () => {

@@ -1,47 +1,33 @@
 /** Compares the scripts with the pure functions, one decision at a time, for states, keys and tokens at and around every limit. */
 import fc from "fast-check";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   boundKey,
   type DevicePresentation,
   type DeviceVerdict,
   judgeDevice,
   judgeEnd,
-  shownBy,
+  provenBy,
 } from "../../../../src/service/session/devices/binding.ts";
 import { thumbprintOf } from "../../../../src/service/session/devices/key.ts";
 import { decide, type RotationState, type TokenFields } from "../../../../src/service/session/rotation/rotation.ts";
 import { storeMs } from "../../../../src/service/session/time.ts";
 import { decodeDevice, encodeProofKey, keyKind } from "../../../../src/service/store/redis/encoding/device-record.ts";
-import { encodeBody, flagsOf, nonceWords } from "../../../../src/service/store/redis/encoding/record.ts";
-import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
+import { encodeBody, flagsOf } from "../../../../src/service/store/redis/encoding/record.ts";
 import { createRedisStore } from "../../../../src/service/store/redis/store.ts";
-import { type RedisServer, startRedis } from "../../../support/redis.ts";
 import { redisOptions } from "../../../support/store/backends.ts";
 import { someKey } from "../../../support/store/device.ts";
 import { newSession, nonce, outcomeOf, REUSE_INTERVAL } from "../../../support/store/sessions.ts";
+import { encodeHead, NOW, redisOfTests, STILL } from "../../../support/store/still-redis.ts";
 
 const R = REUSE_INTERVAL;
-/** The time of all decisions, in ms. */
-const NOW = 4_000_000_000_000;
 const DAY = 86_400_000;
 /** The life of a device cookie, in ms. */
 const LIFE = 3 * R;
 const WITH_DEVICE = 2;
 const NEVER = 2 ** 48 - 1;
 
-let server: RedisServer;
-let redis: Redis;
-
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const server = redisOfTests();
 
 const ages = [R, 2 * R, 3 * R, 4 * R].flatMap((age) => [age - 1, age, age + 1]);
 /** Some times are in the future, as if the clock had been set back. */
@@ -60,22 +46,14 @@ const state: fc.Arbitrary<RotationState> = fc.record({
 });
 const token: fc.Arbitrary<TokenFields> = fc.record({ generation, nonce: nonces, issuedAt: time });
 
-/** Builds a record with the layout of lua/lib/partition.lua. @param device the end of the record if the session has a key */
+/** Builds a record. @param device the end of the record if the session has a key */
 function record(
   state: RotationState,
   session: ReturnType<typeof newSession>,
   device: Uint8Array = new Uint8Array(),
 ): Buffer {
-  const head = Buffer.alloc(55);
-  head.writeUInt8(flagsOf(session) + (device.length > 0 ? WITH_DEVICE : 0), 0);
-  head.writeUInt32BE(state.generation, 1);
-  for (const [at, word] of [...nonceWords(state.nonce), ...nonceWords(state.childNonce)].entries()) {
-    head.writeUInt32BE(word, 5 + 4 * at);
-  }
-  const times = [state.siblingsSince, state.childServedAt, state.childMintedAt, NOW - DAY];
-  for (const [at, time] of times.entries()) head.writeUIntBE(time, 21 + 6 * at, 6);
-  head.writeUIntBE(session.idleTimeoutMs, 45, 5);
-  head.writeUIntBE(session.absoluteLifetimeMs, 50, 5);
+  const head = encodeHead(session, storeMs(NOW - DAY), state);
+  if (device.length > 0) head.writeUInt8(flagsOf(session) + WITH_DEVICE, 0);
   return Buffer.concat([head, encodeBody(session), device]);
 }
 
@@ -84,8 +62,7 @@ const keyOf = (session: ReturnType<typeof newSession>) =>
 
 /** Opens the store at the time of all decisions. */
 function openStore() {
-  const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
-  return createRedisStore(redisOptions(server.url, { scripts, steady: () => 0, commandTimeoutMs: 60_000 }));
+  return createRedisStore(redisOptions(server().url, STILL));
 }
 
 test("the script decides as the function does", async () => {
@@ -93,9 +70,9 @@ test("the script decides as the function does", async () => {
   await fc.assert(
     fc.asyncProperty(state, token, async (state, token) => {
       const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: 90 * DAY });
-      await redis.set(keyOf(session), record(state, session));
+      await server().admin.set(keyOf(session), record(state, session));
       const fresh = nonce();
-      const expected = decide(state, token, fresh, storeMs(NOW), R);
+      const expected = decide(state, token, fresh, NOW, R);
       const result = await store.rotate(session.sid, token, fresh);
       expect(outcomeOf(result)).toBe(expected.outcome);
       const found = await store.find(session.sid);
@@ -129,7 +106,7 @@ test.each([
     childMintedAt: storeMs(NOW - DAY),
     childServedAt: storeMs(0),
   };
-  await redis.set(keyOf(session), record(state, session));
+  await server().admin.set(keyOf(session), record(state, session));
   const result = await store.rotate(session.sid, { generation: 1, nonce: state.nonce, issuedAt: storeMs(0) }, nonce());
   expect(outcomeOf(result)).toBe(outcome);
   await store.close();
@@ -186,7 +163,7 @@ test("the script judges devices as the function does", async () => {
     fc.asyncProperty(scenario, async ({ state, token, device, presentation, required, transport }) => {
       const lifetimes = { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: 90 * DAY };
       const session = newSession("subject", { ...lifetimes, ...required, ...transport });
-      await redis.set(keyOf(session), record(state, session, device));
+      await server().admin.set(keyOf(session), record(state, session, device));
       const createdAt = storeMs(NOW - DAY);
       const before = device.length === 0 ? undefined : decodeDevice(device, createdAt).device;
       const subject = { ...session, device: before, createdAt };
@@ -194,19 +171,19 @@ test("the script judges devices as the function does", async () => {
 
       const result = await store.rotate(session.sid, token, fresh, presentation);
 
-      const verdict = judgeDevice(subject, token, presentation, storeMs(NOW), R);
+      const verdict = judgeDevice(subject, token, presentation, NOW, R);
       reached.add(verdict);
       if (!isServing(verdict)) {
         expect(outcomeOf(result)).toBe(verdict);
         return;
       }
-      const { outcome } = decide(state, token, fresh, storeMs(NOW), R, verdict === "held");
+      const { outcome } = decide(state, token, fresh, NOW, R, verdict === "held");
       expect(outcomeOf(result)).toBe(outcome);
       if (outcome === "reuse") return;
-      const shown = shownBy(verdict, outcome);
-      expect(result).toMatchObject({ device: shown });
+      const proven = provenBy(verdict, outcome);
+      expect(result).toMatchObject({ device: proven });
       const found = await store.find(session.sid);
-      const bound = shown === "first_use" ? boundKey(subject, presentation, storeMs(NOW)) : before;
+      const bound = proven === "first_use" ? boundKey(subject, presentation, NOW) : before;
       expect(found.ok && found.session.device).toEqual(bound);
     }),
     { numRuns: 4_000 },
@@ -221,7 +198,7 @@ test("the script that ends a session judges its holder as the function does", as
   await fc.assert(
     fc.asyncProperty(state, device, holder, async (state, device, holder) => {
       const session = newSession("subject", { idleTimeoutMs: 30 * DAY, absoluteLifetimeMs: 90 * DAY });
-      await redis.set(keyOf(session), record(state, session, device));
+      await server().admin.set(keyOf(session), record(state, session, device));
       const createdAt = storeMs(NOW - DAY);
       const before = device.length === 0 ? undefined : decodeDevice(device, createdAt).device;
       const verdict = judgeEnd({ device: before, createdAt }, holder, holder.proof);

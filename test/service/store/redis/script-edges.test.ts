@@ -1,38 +1,25 @@
 /** Scripts that compare times, run alone on a key of a Redis server, at the edges of their intervals. */
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { loadScripts } from "../../../../src/service/store/redis/scripts.ts";
-import { type RedisServer, startRedis } from "../../../support/redis.ts";
+import { describe, expect, test } from "vitest";
+import { ANY_TIME, NOW, redisOfTests, scripts } from "../../../support/store/still-redis.ts";
 
-/** The time of the node's clock in all runs, in ms. */
-const NOW = 4_000_000_000_000;
 const PARTITION = "{00}";
-/** The last arguments of most scripts: they may run at any time, and the store's time is that of the node. */
-const ANY_TIME = [0, Number.MAX_SAFE_INTEGER, 0];
-
-const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
-let server: RedisServer;
-let redis: Redis;
-
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const server = redisOfTests();
 
 describe("the clock that instances share (sync.lua)", () => {
   const SLACK = 250;
   const STEP = 80_000;
 
   /** Reports that the clock was set, as an instance does. `before`: the shift, and when an instance last ran the script. */
-  async function report(before: readonly [shift: number, seen: number], shift: number | "", from = NOW, until = NOW) {
-    await redis.set(`${PARTITION}c`, before.join(" "));
-    const reply = (await redis.eval(scripts.sync.text, 1, PARTITION, from, until, shift)) as string[];
+  async function report(
+    before: readonly [shift: number, seen: number],
+    shift: number | "",
+    from: number = NOW,
+    until: number = NOW,
+  ) {
+    await server().admin.set(`${PARTITION}c`, before.join(" "));
+    const reply = (await server().admin.eval(scripts.sync.text, 1, PARTITION, from, until, shift)) as string[];
     expect(reply[0]).toBe(String(NOW));
-    return { shift: Number(reply[1]), inTime: reply[2] === "1", stored: await redis.get(`${PARTITION}c`) };
+    return { shift: Number(reply[1]), inTime: reply[2] === "1", stored: await server().admin.get(`${PARTITION}c`) };
   }
   const agreed = (shift: number) => ({ shift, inTime: true, stored: `${shift} ${NOW}` });
 
@@ -67,10 +54,10 @@ describe("the instance that looks for expired sessions (expire.lua)", () => {
   const LEASE = 30_000;
 
   async function look(owner: string, heldUntil: number) {
-    await redis.set(`${PARTITION}y`, `${owner} ${heldUntil}`);
+    await server().admin.set(`${PARTITION}y`, `${owner} ${heldUntil}`);
     const args = ["me", LEASE, "", "", 1_000, "{}", ...ANY_TIME];
-    const [state, left] = (await redis.eval(scripts.expire.text, 1, PARTITION, ...args)) as string[];
-    return state === "held" ? Number(left) : { held: await redis.get(`${PARTITION}y`) };
+    const [state, left] = (await server().admin.eval(scripts.expire.text, 1, PARTITION, ...args)) as string[];
+    return state === "held" ? Number(left) : { held: await server().admin.get(`${PARTITION}y`) };
   }
   const mine = { held: `me ${NOW + LEASE}` };
 
@@ -92,7 +79,7 @@ describe("the instance that looks for expired sessions (expire.lua)", () => {
 
 test("there are as many subscriptions as the limit, and no more (subscription.lua)", async () => {
   const create = (id: string, definition = "{}") =>
-    redis.eval(scripts.subscription.text, 1, PARTITION, "create", id, definition, NOW, 2, ...ANY_TIME);
+    server().admin.eval(scripts.subscription.text, 1, PARTITION, "create", id, definition, NOW, 2, ...ANY_TIME);
   expect([await create("a"), await create("b"), await create("c")]).toEqual(["done", "done", "full"]);
   expect([await create("b"), await create("b", "[]")]).toEqual(["done", "there"]);
 });
@@ -101,10 +88,10 @@ test("one reading of the revocation log has as many entries as the limit, over a
   const entry = (at: number) => `sid${at} ${NOW - 100} ${NOW + 100} logout`;
   const tags = ["{01}", "{02}", "{03}"];
   for (const [at, tag] of tags.entries()) {
-    await redis.zadd(`${tag}l`, NOW - 100, entry(2 * at), NOW - 99, entry(2 * at + 1));
+    await server().admin.zadd(`${tag}l`, NOW - 100, entry(2 * at), NOW - 99, entry(2 * at + 1));
   }
   const read = async (limit: number) =>
-    redis.eval(scripts.revocations.text, 3, ...tags, limit, "", "", "", ...ANY_TIME);
+    server().admin.eval(scripts.revocations.text, 3, ...tags, limit, "", "", "", ...ANY_TIME);
   const first = [String(NOW), "log {01}", entry(0), entry(1)];
   expect(await read(2)).toEqual([...first, "rest {02}"]);
   expect(await read(3)).toEqual([...first, "log {02}", entry(2), "rest {02}"]);
@@ -114,9 +101,9 @@ describe("the entries of a log (revocations.lua)", () => {
   const log = `${PARTITION}l`;
   /** Reads the log, whose entries have these times. Returns after which entry the caller has to read again; undefined if nowhere. */
   async function rereads(...times: readonly number[]) {
-    await redis.del(log);
-    for (const time of times) await redis.zadd(log, time, `entry at ${time}`);
-    const reply = (await redis.eval(scripts.revocations.text, 1, PARTITION, 100, "", ...ANY_TIME)) as string[];
+    await server().admin.del(log);
+    for (const time of times) await server().admin.zadd(log, time, `entry at ${time}`);
+    const reply = (await server().admin.eval(scripts.revocations.text, 1, PARTITION, 100, "", ...ANY_TIME)) as string[];
     return reply.find((line) => line.startsWith("next "))?.slice("next ".length);
   }
 

@@ -43,11 +43,11 @@ type ByVerb = {
     reuseIntervalMs: number,
   ];
   revocations: [most: number, ...positions: string[]];
-  revoke_all: [revokedUntil: number, markerLifeMs: number, note: string, dueKey: string];
+  revoke_all: [allEndedUntil: number, markerLifeMs: number, note: string, dueKey: string];
   rotate: [
     ...[sid: SessionId, generation: number, nonce1: number, nonce2: number, issuedAt: number],
     ...[fresh1: number, fresh2: number, reuseIntervalMs: number, markerLifeMs: number],
-    ...[seen: string, deviceLifeMs: number, shown: string],
+    ...[seen: string, deviceLifeMs: number, presentation: string],
   ];
   signal_advance: [
     ...[holder: string, position: number | string, subscription: string, number: number, sid: string],

@@ -1,4 +1,4 @@
-/** The device key with which the record of a session ends (docs/reference/redis-schema.md), and what requests show of their device. */
+/** The device key with which the record of a session ends (docs/reference/redis-schema.md), and what requests present of their device. */
 import type { DevicePresentation } from "../../../session/devices/binding.ts";
 import { type DeviceBinding, type DeviceKey, type KeyProof, thumbprintBytes } from "../../../session/devices/key.ts";
 import type { EndingHolder } from "../../../session/ports.ts";
@@ -53,13 +53,13 @@ export function decodeDevice(
   return { device: { key, state: kind & KIND_BOUND ? "bound" : "registered", since }, start };
 }
 
-/** Encodes what a refresh shows of its device, for `decode_shown` of lua/lib/device.lua. Half of the thumbprint in a cookie is enough. */
-export function encodeShown({ cookie, skipped, proof, transport, clientId }: DevicePresentation): string {
+/** Encodes a presentation for `decode_presentation` of lua/lib/device.lua. Of the thumbprint in a cookie, half is enough. */
+export function encodePresentation({ cookie, skipped, proof, transport, clientId }: DevicePresentation): string {
   const sent = cookie && { issued_at: cookie.issuedAtMs, thumbprint: wordsOf(cookie.thumbprint.subarray(0, 16)) };
   return JSON.stringify({ cookie: sent, skipped, proof: proof && proofWords(proof), transport, client: clientId });
 }
 
-/** Encodes what a client shows that ends its session with a refresh token. */
+/** Encodes what the holder of a refresh token presents to end its session, for the same function. */
 export function encodeHolder({ issuedAt, proof }: EndingHolder): string {
   return JSON.stringify({ issued_at: issuedAt, proof: proof && proofWords(proof) });
 }

@@ -17,7 +17,7 @@
 -- @include lib/actor.lua: actor_of
 -- @include lib/bulk_logouts.lua: find_bulk_logout
 -- @include lib/end_sessions.lua: end_sessions
--- @include lib/eviction.lua: choose_among_few, choose_among_many, choose_within_limit
+-- @include lib/eviction.lua: choose_among_few, choose_among_many, choose_within_limit, parse_limit
 -- @include lib/head.lua: entry_of, subject_of
 -- @include lib/index.lua: settle_index, unindex, write_index
 -- @include lib/insertion.lua: add_event, add_signals, add_to_logins, add_to_order, add_to_subject, drop_empty_subjects
@@ -137,7 +137,9 @@ local function end_replaced()
 end
 
 local reply = nil
-if limit ~= '' then reply = make_room(choose_within_limit(partition, new, sids, limit, progress, all_ended_until, now)) end
+if limit ~= '' then
+  reply = make_room(choose_within_limit(partition, new, sids, parse_limit(limit, record), progress, all_ended_until, now))
+end
 if not reply and not sids then reply = make_room(choose_among_many(partition, new, cap, subject_ended_until, now)) end
 if reply then return reply end
 -- The newest time of creation is stored, so that the next logout of everyone includes this session.

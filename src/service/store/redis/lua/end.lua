@@ -12,14 +12,14 @@
 -- @include lib/deadline.lua: ARGC, now
 -- @include lib/actor.lua: names_of
 -- @include lib/end_sessions.lua: end_sessions
--- @include lib/head.lua: expiries, subject_of
+-- @include lib/head.lua: created_of, subject_of
 -- @include lib/index.lua: unindex
 -- @include lib/live.lua: was_revoked, within_lifetimes
 local sid, reason,
   marker_life, -- how long ended sessions stay marked, ms
   note, -- the text of the due record (event-text.ts), or ''
   known_subject, -- the subject, in case the session does not exist, or ''
-  holder -- what a client shows that ends the session with a refresh token (device-record.ts), or ''
+  holder -- what the holder of a refresh token presents, if one ends the session (device-record.ts), or ''
   = unpack(ARGV, 1, ARGC)
 local partition = KEYS[1]
 local record, ended_with = within_lifetimes(partition, sid, now)
@@ -27,9 +27,9 @@ if ended_with == 'subject' then return 'ending' end
 record = not ended_with and record
 if not record and was_revoked(partition, sid, now) then return 'already' end
 if record and holder ~= '' then
-  -- @include lib/device.lua: decode_shown, device_of, refusal_of_end
-  local shown = decode_shown(holder)
-  local refusal = refusal_of_end(device_of(record), select(3, expiries(record)), shown.issued_at, shown.proof)
+  -- @include lib/device.lua: decode_presentation, device_of, refusal_of_end
+  local presented = decode_presentation(holder)
+  local refusal = refusal_of_end(device_of(record), created_of(record), presented.issued_at, presented.proof)
   if refusal then return (refusal == 'proof_missing' and 'n' or 'k') .. names_of(record) end
 end
 local subject = record and subject_of(record) or known_subject

@@ -11,13 +11,12 @@
 -- @include lib/actor.lua: actor_of
 -- @include lib/commands.lua: require_commands
 -- @include lib/hand_over.lua: hand_over, one_of
--- @include lib/head.lua: expiries, subject_of
+-- @include lib/head.lua: expiry_of, lifetimes_of, subject_of
 -- @include lib/index.lua: unindex
 -- @include lib/live.lua: ended_with_subject, read_all_ended_until
 -- @include lib/lives.lua: LOG_SLACK, slack
 -- @include lib/logins.lua: leave_logins
 -- @include lib/order.lua: remove_from_order
--- @include lib/record.lua: HEAD
 -- @include lib/revocation_log.lua: append_to_log
 -- @include lib/session_events.lua: complete_creation
 -- @include lib/signal_log.lua: append_signals
@@ -59,7 +58,7 @@ local bulk_logouts, unsignalled, signal_state, attached = unpack(states)
 
 local function examine(entry, record)
   local sid, created = string.sub(entry, -ID), struct.unpack('>I6', entry)
-  local expiry = record and expiries(record) or 0
+  local expiry = record and expiry_of(record) or 0
   if now < expiry then
     least = math.min(least, expiry)
   elseif created > all_ended_until and record and ended_with_subject(bulk_logouts, subject_of(record), sid, created) then
@@ -69,8 +68,7 @@ local function examine(entry, record)
     -- is kept until then, because the signal contains data of it.
     least = now
     if record then
-      local idle = select(11, struct.unpack(HEAD, record))
-      redis.call('PEXPIREAT', partition .. KEY.session .. sid, now + slack(idle))
+      redis.call('PEXPIREAT', partition .. KEY.session .. sid, now + slack((lifetimes_of(record))))
     end
   else
     gone[#gone + 1] = entry
@@ -102,9 +100,7 @@ for _, chunk in ipairs(chunks) do
   for k, entry in ipairs(entries) do examine(entry, records[k]) end
 end
 
-if #gone > 0 then
-  remove_from_order(order, gone)
-end
+if #gone > 0 then remove_from_order(order, gone) end
 if #logged > 0 then
   redis.call('HSET', partition .. KEY.due, unpack(due))
   redis.call('PEXPIREAT', partition .. KEY.due, now + shift + LOG_SLACK)

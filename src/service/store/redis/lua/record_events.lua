@@ -7,10 +7,9 @@
 --       record, or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; its text, without a newline; and for
 --       the creation of a session what its record lacks of that text, else ''
 -- @include lib/deadline.lua: ARGC, now, shift
--- @include lib/head.lua: subject_of
+-- @include lib/head.lua: created_of, lifetimes_of, subject_of
 -- @include lib/live.lua: live
 -- @include lib/lives.lua: slack
--- @include lib/record.lua: HEAD
 -- @include lib/session_events.lua: index_events
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
 local expires = now + shift + keep
@@ -41,9 +40,9 @@ end
 local function note_creation(sid, subject, note)
   local notes, record = partition .. KEY.creations, redis.call('GET', partition .. KEY.session .. sid)
   if not record or subject_of(record) ~= subject then return false end
-  local created, idle, life = select(10, struct.unpack(HEAD, record))
+  local idle, life = lifetimes_of(record)
   redis.call('HSET', notes, '*', ARGV[1], sid, note)
-  redis.call('PEXPIREAT', notes, math.max(redis.call('PEXPIRETIME', notes), created + life + slack(idle)))
+  redis.call('PEXPIREAT', notes, math.max(redis.call('PEXPIRETIME', notes), created_of(record) + life + slack(idle)))
   -- An instance of 0.2 that ends a session leaves its note. So each creation examines two random ones.
   for _, other in ipairs(redis.call('HRANDFIELD', notes, -2)) do
     if other ~= '*' and not redis.call('GET', partition .. KEY.session .. other) then redis.call('HDEL', notes, other) end

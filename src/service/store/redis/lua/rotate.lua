@@ -2,7 +2,7 @@
 -- Rotates the stored state of a session for one presented token: first the verdict of `judgeDevice` (lib/device.lua), then the rules of
 -- `decide` (src/service/session/rotation/rotation.ts), then what is stored.
 -- KEYS  1 partition
--- ARGV  the first locals, in this order. Those after marker_life may be left out, and are nil then.
+-- ARGV  the first locals, in this order. Those after marker_life may be left out (benches do it), and are nil then.
 -- Returns one string. These letters are followed by the time (I6) and the session's record:
 --   p repeat, r rotate, h heal, v recover; in upper case if the request had a fresh device cookie or a proof of the session's key,
 --   and preceded by b if this request has bound the key
@@ -21,7 +21,7 @@ local sid,
   marker_life, -- how long ended sessions stay marked, ms
   seen, -- what the session keeps of this request (JSON), or ''
   device_life, -- how long a device cookie lives, ms
-  shown -- what the request shows of its device (device-record.ts), or ''
+  presentation -- what the request presents of its device (device-record.ts), or ''
   = unpack(ARGV, 1, ARGC)
 local NEVER = 2 ^ 48 - 1 -- a time later than any token
 local partition = KEYS[1]
@@ -50,13 +50,12 @@ generation, nonce1, nonce2 = tonumber(generation), tonumber(nonce1), tonumber(no
 issued_at, reuse_interval = tonumber(issued_at), tonumber(reuse_interval)
 local function within(time, limit) return math.abs(now - time) <= limit end
 
-local verdict, proof = 'unproven', nil
-local is_shown = shown and shown ~= ''
-if flags > PLAIN or is_shown then
-  -- @include lib/device.lua: decode_shown, device_of, judge_device
-  local presented = is_shown and decode_shown(shown) or {}
+local verdict, presented = 'unproven', {}
+local has_presentation = presentation and presentation ~= ''
+if flags > PLAIN or has_presentation then
+  -- @include lib/device.lua: decode_presentation, device_of, judge_device
+  if has_presentation then presented = decode_presentation(presentation) end
   presented.issued_at, presented.device_life = issued_at, device_life and tonumber(device_life) or math.huge
-  proof = presented.proof
   verdict = judge_device(record, device_of(record), created, presented, now, reuse_interval)
   local ALONE = { wrong_transport = 't', wrong_client = 'w' }
   local WITH_SESSION = { device_proof_missing = 'd', device_required = 'q', proof_missing = 'n', other_key = 'k' }
@@ -64,11 +63,12 @@ if flags > PLAIN or is_shown then
   if WITH_SESSION[verdict] then return WITH_SESSION[verdict] .. struct.pack('>I6', now) .. record end
 end
 
--- The rules of `decide`. The outcomes are its own, by their letters in the reply.
+-- The rules of `decide`, by its numbers and with its names. The outcomes are its own, by their letters in the reply.
 local REPEAT, ROTATE, HEAL, RECOVER, REUSE, TWO_HOLDERS = 'p', 'r', 'h', 'v', 'x', 'y'
 local held = verdict == 'held'
 local ahead = generation - state_generation
-local is_child_nonce, is_state_nonce = nonce1 == child_nonce1 and nonce2 == child_nonce2, nonce1 == state_nonce1 and nonce2 == state_nonce2
+local is_child_nonce = nonce1 == child_nonce1 and nonce2 == child_nonce2
+local is_state_nonce = nonce1 == state_nonce1 and nonce2 == state_nonce2
 local child = ahead == 1 and (held or is_child_nonce or issued_at >= child_minted_at - 2 * reuse_interval)
 -- The holder of the session's key may still have old tokens.
 local confirmed = ahead == 0 and (is_state_nonce or issued_at >= siblings_since) or held and ahead <= 0
@@ -78,15 +78,15 @@ local outcome
 if verdict == 'two_holders' then
   outcome = TWO_HOLDERS
 elseif within(child_minted_at, reuse_interval) and (child or confirmed or late) then
-  outcome, child_served_at = REPEAT, now -- rule 1 of rotation.ts
+  outcome, child_served_at = REPEAT, now -- rule 1
 elseif child then
-  outcome, siblings_since = ROTATE, within(child_served_at, reuse_interval) and child_minted_at or NEVER -- rule 2 of rotation.ts
+  outcome, siblings_since = ROTATE, within(child_served_at, reuse_interval) and child_minted_at or NEVER -- rule 2
 elseif ahead > 1 then
-  outcome, siblings_since = HEAL, now -- rule 3 of rotation.ts
+  outcome, siblings_since = HEAL, now -- rule 3
 elseif confirmed then
-  outcome = RECOVER -- rule 4 of rotation.ts
+  outcome = RECOVER -- rule 4
 else
-  outcome = REUSE -- rule 5 of rotation.ts
+  outcome = REUSE -- rule 5
 end
 if outcome == ROTATE or outcome == HEAL then state_generation, state_nonce1, state_nonce2 = generation, nonce1, nonce2 end
 if outcome ~= REPEAT then child_nonce1, child_nonce2, child_minted_at, child_served_at = fresh1, fresh2, now, now end
@@ -95,7 +95,8 @@ if outcome == REUSE or outcome == TWO_HOLDERS then
   -- @include lib/end_sessions.lua: end_sessions
   -- @include lib/head.lua: subject_of
   -- @include lib/index.lua: unindex
-  end_sessions(partition, { sid }, 'reuse', now, tonumber(marker_life), outcome == TWO_HOLDERS and '{"h":1}' or '{}', subject_of(record))
+  local note = outcome == TWO_HOLDERS and '{"h":1}' or '{}' -- REUSE_NOTES of event-text.ts
+  end_sessions(partition, { sid }, 'reuse', now, tonumber(marker_life), note, subject_of(record))
   unindex(partition, sid, record)
 else
   local body = string.sub(record, BODY)
@@ -104,19 +105,18 @@ else
     local at, after = block_at(record, LAST_SEEN)
     body = string.sub(record, BODY, at - 1) .. struct.pack('>BI2', LAST_SEEN, #seen) .. seen .. string.sub(record, after)
   end
-  if verdict == 'first_use' or verdict == 'first_proof' and outcome ~= REPEAT then
-    -- @include lib/device.lua: body_with_bound_key, body_with_key_in_use
-    if verdict == 'first_use' then
-      body = body_with_key_in_use(body, now)
-    else
-      flags, body, verdict = flags + WITH_DEVICE, body_with_bound_key(body, proof, now), 'first_use'
-    end
-  end
-  record = struct.pack(HEAD, flags, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since, child_served_at,
-    child_minted_at, created, idle, life) .. body
-  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, child_served_at) + idle, absolute) + slack(idle))
-  -- What the request has shown of its device is in the case of the letter, and in the letter b before it.
+  local binds = verdict == 'first_use' or verdict == 'first_proof' and outcome ~= REPEAT -- `provenBy` of binding.ts
   if verdict == 'first_use' then
+    -- @include lib/device.lua: body_with_key_in_use
+    body = body_with_key_in_use(body, now)
+  elseif binds then
+    -- @include lib/device.lua: body_with_bound_key
+    flags, body = flags + WITH_DEVICE, body_with_bound_key(body, presented.proof, now)
+  end
+  record = struct.pack(HEAD, flags, state_generation, state_nonce1, state_nonce2, child_nonce1, child_nonce2, siblings_since,
+    child_served_at, child_minted_at, created, idle, life) .. body
+  redis.call('SET', key, record, 'PXAT', math.min(math.max(created, child_served_at) + idle, absolute) + slack(idle))
+  if binds then
     outcome = 'b' .. string.upper(outcome)
   elseif held or verdict == 'proven' then
     outcome = string.upper(outcome)

@@ -5,7 +5,7 @@
 -- Returns the entry to continue after, or '' if this run has reached the end or found an expired session; and the earliest expiry of the
 -- examined sessions, ms.
 -- @include lib/deadline.lua: ARGC, now, shift
--- @include lib/head.lua: expiries
+-- @include lib/head.lua: expiry_of
 -- @include lib/live.lua: within_lifetimes
 -- @include lib/sizes.lua: ID, MOST
 local subject,
@@ -19,7 +19,7 @@ local expired = {}
 least = tonumber(least)
 for _, entry in ipairs(entries) do
   local record = within_lifetimes(partition, string.sub(entry, -ID), now)
-  if record then least = math.min(least, (expiries(record))) else expired[#expired + 1] = entry end
+  if record then least = math.min(least, (expiry_of(record))) else expired[#expired + 1] = entry end
 end
 if #expired > 0 then redis.call('ZREM', many, unpack(expired)) end
 local at_end = #entries < MOST

@@ -100,5 +100,5 @@ export async function mutatedRules({ module, text, becomes }: ProofMutant): Prom
   const code = stripTypeScriptTypes(parts.join(becomes));
   const mutant = await import(/* @vite-ignore */ `data:text/javascript,${encodeURIComponent(code)}`);
   if (module === "rotation/rotation.ts") return { ...RULES, decide: mutant.decide };
-  return { ...RULES, judge: mutant.judgeDevice, judgeEnd: mutant.judgeEnd, shownBy: mutant.shownBy };
+  return { ...RULES, judge: mutant.judgeDevice, judgeEnd: mutant.judgeEnd, provenBy: mutant.provenBy };
 }

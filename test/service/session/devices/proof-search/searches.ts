@@ -1,9 +1,9 @@
 /** The assumptions of each search, and the situation that each covers. */
-import { judgeDevice, judgeEnd, shownBy } from "../../../../../src/service/session/devices/binding.ts";
+import { judgeDevice, judgeEnd, provenBy } from "../../../../../src/service/session/devices/binding.ts";
 import { decide } from "../../../../../src/service/session/rotation/rotation.ts";
 import type { Assumptions, Rules } from "./world.ts";
 
-export const RULES: Rules = { judge: judgeDevice, judgeEnd, shownBy, decide };
+export const RULES: Rules = { judge: judgeDevice, judgeEnd, provenBy, decide };
 
 type Search = Omit<Assumptions, keyof Rules>;
 

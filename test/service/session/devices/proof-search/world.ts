@@ -22,7 +22,7 @@ import {
   type DevicePresentation,
   type judgeDevice,
   type judgeEnd,
-  type shownBy,
+  type provenBy,
 } from "../../../../../src/service/session/devices/binding.ts";
 import type { DeviceBinding, KeyProof } from "../../../../../src/service/session/devices/key.ts";
 import {
@@ -51,7 +51,7 @@ import {
 export type Rules = {
   readonly judge: typeof judgeDevice;
   readonly judgeEnd: typeof judgeEnd;
-  readonly shownBy: typeof shownBy;
+  readonly provenBy: typeof provenBy;
   readonly decide: typeof decide;
 };
 
@@ -121,7 +121,7 @@ function run(
   token: Token,
   nonce: string,
   prover: Owner | undefined,
-  { judge, shownBy, decide }: Rules,
+  { judge, provenBy, decide }: Rules,
 ): Ran {
   const subject = subjectOf(world);
   const presented: DevicePresentation = {
@@ -135,7 +135,7 @@ function run(
   const decision: Decision = decide(world.state, token, nonce, NOW, R, verdict === "held");
   if (decision.outcome === "reuse") return { verdict: "ended", outcome: "reuse" };
   const { outcome, next } = decision;
-  const binds = prover !== undefined && shownBy(verdict, outcome) === "first_use";
+  const binds = prover !== undefined && provenBy(verdict, outcome) === "first_use";
   const key = binds ? { owner: prover, since: boundKey(subject, presented, NOW).since } : world.key;
   return { verdict: "served", outcome, state: next, key };
 }

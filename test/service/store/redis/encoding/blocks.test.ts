@@ -1,19 +1,15 @@
 /** The blocks of a session's record: each is found by its first byte, whichever others there are, and unknown ones are kept. */
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Authentication, SessionId } from "../../../../../src/service/session/model.ts";
-import { storeMs, wallMs } from "../../../../../src/service/session/time.ts";
+import { wallMs } from "../../../../../src/service/session/time.ts";
 import { encodeAuthentication, encodeFacts } from "../../../../../src/service/store/redis/encoding/blocks.ts";
-import { decodeSession, encodeBody, flagsOf } from "../../../../../src/service/store/redis/encoding/record.ts";
-import { loadScripts } from "../../../../../src/service/store/redis/scripts.ts";
+import { decodeSession, encodeBody } from "../../../../../src/service/store/redis/encoding/record.ts";
 import { createRedisStore } from "../../../../../src/service/store/redis/store.ts";
-import { type RedisServer, startRedis } from "../../../../support/redis.ts";
 import { redisOptions } from "../../../../support/store/backends.ts";
 import { someProof } from "../../../../support/store/device.ts";
 import { newSession, nonce } from "../../../../support/store/sessions.ts";
+import { ANY_TIME, encodeHead, NOW, redisOfTests, STILL, scripts } from "../../../../support/store/still-redis.ts";
 
-const NOW = 4_000_000_000_000;
-const ANY_TIME = [0, Number.MAX_SAFE_INTEGER, 0];
 const PARTITION = "{00}";
 
 const authentication: Authentication = { time: wallMs(1_000_000), methods: ["pwd"], contextClass: "" };
@@ -46,12 +42,7 @@ const COMBINATIONS = Array.from({ length: 32 }, (_, bits) => {
 function recordOf(session: ReturnType<typeof newSession>, blocks: readonly Buffer[]): Buffer {
   const body = encodeBody(session);
   const claimsAt = encodeBody({ ...session, claims: "{}" }).length - (session.dpopJkt === undefined ? 0 : 47);
-  const head = Buffer.alloc(55);
-  head.writeUInt8(flagsOf(session), 0);
-  head.writeUIntBE(NOW, 39, 6);
-  head.writeUIntBE(session.idleTimeoutMs, 45, 5);
-  head.writeUIntBE(session.absoluteLifetimeMs, 50, 5);
-  return Buffer.concat([head, body.subarray(0, claimsAt), ...blocks, body.subarray(claimsAt)]);
+  return Buffer.concat([encodeHead(session, NOW), body.subarray(0, claimsAt), ...blocks, body.subarray(claimsAt)]);
 }
 
 const PLAIN = newSession("alice", {
@@ -66,17 +57,7 @@ const SESSIONS = [
 ];
 
 describe.each(SESSIONS)("a session with $with", ({ session }) => {
-  const scripts = loadScripts(`local function clock() return ${NOW} end\n`);
-  let server: RedisServer;
-  let redis: Redis;
-  beforeAll(async () => {
-    server = await startRedis();
-    redis = new Redis(server.port);
-  });
-  afterAll(async () => {
-    redis.disconnect();
-    await server.stop();
-  });
+  const server = redisOfTests();
 
   test.each(COMBINATIONS)(
     "$name are decoded, and an elevation changes the authentication and counts a version that is there",
@@ -88,9 +69,9 @@ describe.each(SESSIONS)("a session with $with", ({ session }) => {
       const before = decodeSession(sid, record, 0);
       expect(before).toMatchObject({ ...data, ...fields });
       const { authentication: was, ...rest } = before;
-      await redis.set(`${PARTITION}s${sid}`, record);
+      await server().admin.set(`${PARTITION}s${sid}`, record);
       const elevate = (to: Authentication) =>
-        redis.callBuffer(
+        server().admin.callBuffer(
           "EVAL",
           ...[scripts.elevate.text, 1, PARTITION, sid, to.time, encodeAuthentication(to), "", ...ANY_TIME],
         );
@@ -106,23 +87,22 @@ describe.each(SESSIONS)("a session with $with", ({ session }) => {
   test.each(COMBINATIONS)(
     "$name: a refresh replaces what was last seen, or removes it, and keeps the others",
     async (one) => {
-      const options = { scripts, steady: () => 0, reuseIntervalMs: 0, commandTimeoutMs: 60_000 };
-      const store = await createRedisStore(redisOptions(server.url, options));
+      const store = await createRedisStore(redisOptions(server().url, { ...STILL, reuseIntervalMs: 0 }));
       const sid = session.sid as SessionId;
       const key = `{${Buffer.from(sid, "base64url").toString("hex", 0, 1)}}s${sid}`;
       const record = recordOf(session, one.blocks);
       const { lastSeen: _, ...before } = decodeSession(sid, record, 0);
       const proof = session.dpopJkt === undefined ? {} : { proof: someProof() };
       const presented = { lifeMs: 0, cookie: undefined, skipped: false, ...proof };
-      const token = { generation: 1, nonce: "AAAAAAAAAAA", issuedAt: storeMs(NOW) };
+      const token = { generation: 1, nonce: "AAAAAAAAAAA", issuedAt: NOW };
       for (const lastSeen of [{ userAgent: "a".repeat(512), ipAddress: "2001:db8::1" }, undefined]) {
-        await redis.set(key, record);
+        await server().admin.set(key, record);
         const rotated = await store.rotate(sid, token, nonce(), presented, lastSeen);
         const kept = lastSeen && { lastSeen };
         const times = { lastRefreshedAt: NOW, idleExpiresAt: expect.any(Number) };
         expect(rotated).toMatchObject({ ok: true });
         expect(rotated.ok && rotated.session).toEqual({ ...before, ...times, ...kept });
-        const stored = (await redis.getBuffer(key)) ?? Buffer.alloc(0);
+        const stored = (await server().admin.getBuffer(key)) ?? Buffer.alloc(0);
         expect(decodeSession(sid, stored, 0)).toEqual({ ...before, ...times, ...kept });
         expect(stored.includes(UNKNOWN)).toBe(one.blocks.includes(UNKNOWN));
         if (lastSeen === undefined) {

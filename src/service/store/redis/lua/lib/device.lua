@@ -10,12 +10,12 @@ local function bytes_of(words)
   return struct.pack('>' .. string.rep('I4', #words), unpack(words))
 end
 
--- Decodes what a request shows of its device (device-record.ts).
-local function decode_shown(text)
-  local shown = cjson.decode(text)
-  shown.proof = shown.proof and bytes_of(shown.proof)
-  if shown.cookie then shown.cookie.thumbprint = bytes_of(shown.cookie.thumbprint) end
-  return shown
+-- Decodes what a request presents of its device (device-record.ts).
+local function decode_presentation(text)
+  local presented = cjson.decode(text)
+  presented.proof = presented.proof and bytes_of(presented.proof)
+  if presented.cookie then presented.cookie.thumbprint = bytes_of(presented.cookie.thumbprint) end
+  return presented
 end
 
 -- Returns the session's key, or nil if it has none.
@@ -36,8 +36,8 @@ local function proof_refusal(proof)
   return proof and 'other_key' or 'proof_missing'
 end
 
--- Returns the verdict of `judgeDevice`. `device` is the session's key or nil. `presented` is what the request shows of its device, and when
--- its token was issued.
+-- Returns the verdict of `judgeDevice`. `device` is the session's key or nil. `presented` is what the request presents: of its device, and
+-- when its token was issued.
 local function judge_device(record, device, created, presented, now, reuse_interval)
   local in_body = presented.transport == 'token'
   if has_flag(record, in_body and BY_COOKIE or BY_TOKEN) then return 'wrong_transport' end

@@ -8,9 +8,9 @@
 -- @include lib/sizes.lua: ENTRY, ID, MOST
 -- @include lib/texts.lua: text_of
 
--- How many of the oldest sessions are compared. Of these, the least recently used one ends. So the work does not grow with the number of
--- sessions.
-local WINDOW = 64
+-- LIMIT_WINDOW and MAX_LISTED of src/service/session/admin/limit.ts. Of the WINDOW oldest sessions, the least recently used one ends, so
+-- that the work does not grow with the number of sessions. A refusal lists at most MOST_LISTED.
+local WINDOW, MOST_LISTED = 64, 10
 
 -- Removes sessions from a list in order of creation, and returns them: one after the other the least recently used of the `window` oldest
 -- that are left. Of several that were used at the same time, the oldest is removed.
@@ -53,10 +53,17 @@ local function drop_expired(partition, sids, now)
   return string.sub(sids, from)
 end
 
--- Returns the live sessions of a subject that the limit counts together with the new one, oldest first. A limit reads the sessions of a
--- subject with many in parts: these are those that earlier runs have counted, whose ids are in `progress`, and those of the next part. The
--- second result is the last entry of that part, or nil if no more follow for certain; the progress begins with it.
-local function count_sessions(partition, new, sids, scope, group, progress, all_ended_until, now)
+-- Parses a limit, as create.lua gets it, for a new session.
+local function parse_limit(text, record)
+  local scope, most, action = string.match(text, '^(%S+) (%d+) (%S+)$')
+  local window = action == 'end_oldest' and 1 or WINDOW
+  return { scope = scope, most = tonumber(most), refuses = action == 'refuse', window = window, group = group_of(record, scope) }
+end
+
+-- Returns the live sessions of a subject that the limit counts, oldest first. It reads the sessions of a subject with many in parts: these
+-- are those that earlier runs have found, whose ids are in `progress`, and those of the next part. The second result is the last entry of
+-- that part, or nil if no more follow for certain; the next progress begins with it.
+local function find_counted(partition, new, sids, limit, progress, all_ended_until, now)
   local last_read = nil
   if not sids then
     local from = progress == '' and entries_after(all_ended_until) or '(' .. string.sub(progress, 1, ENTRY)
@@ -67,15 +74,15 @@ local function count_sessions(partition, new, sids, scope, group, progress, all_
   end
   local counted = {}
   for _, session in ipairs(alike(live_sessions(partition, sids, now), new.acts)) do
-    if group_of(session.record, scope) == group then counted[#counted + 1] = session end
+    if group_of(session.record, limit.scope) == limit.group then counted[#counted + 1] = session end
   end
   return counted, last_read
 end
 
 -- Returns whether the limit counts the session that the new one replaces, so that their number stays the same.
-local function is_replaced_in_group(new, scope, group)
+local function counts_replaced(new, limit)
   local old = new.replaced
-  return old and subject_of(old) == new.subject and not actor_of(old) and group_of(old, scope) == group
+  return old and subject_of(old) == new.subject and not actor_of(old) and group_of(old, limit.scope) == limit.group
 end
 
 -- Returns the sessions with an actor of a subject with many, oldest first, except one. They live for a short time, so only the newest MOST
@@ -112,31 +119,26 @@ end
 
 -- Chooses for the limit.
 local function choose_within_limit(partition, new, sids, limit, progress, all_ended_until, now)
-  local MOST_LISTED = 10 -- how many live sessions a refusal lists
-  local scope, most, action = string.match(limit, '^(%S+) (%d+) (%S+)$')
-  local group = group_of(new.record, scope)
-  most = tonumber(most)
-  if sids and #sids < most * ID or is_replaced_in_group(new, scope, group) then return {} end
-  local counted, last_read = count_sessions(partition, new, sids, scope, group, progress, all_ended_until, now)
-  local window = action == 'end_oldest' and 1 or WINDOW
-  if last_read and #counted < most + window then
+  if sids and #sids < limit.most * ID or counts_replaced(new, limit) then return {} end
+  local counted, last_read = find_counted(partition, new, sids, limit, progress, all_ended_until, now)
+  if last_read and #counted < limit.most + limit.window then
     local texts = { last_read }
     for k, session in ipairs(counted) do texts[k + 1] = session.sid end
     return {}, { 'more', table.concat(texts) }
   end
-  local excess = #counted - most + 1
+  local excess = #counted - limit.most + 1
   if excess <= 0 then return {} end
-  if action == 'refuse' then
+  if limit.refuses then
     local reply = { 'refused' }
     for _, session in ipairs(take_excess(counted, MOST_LISTED, WINDOW)) do
       reply[#reply + 1], reply[#reply + 2] = session.sid, session.record
     end
     return {}, reply
   end
-  -- If further parts of the list follow, sessions of this part end only while a whole WINDOW of them is left: the next part may have a
+  -- If further parts of the list follow, sessions of this part end only while a whole window of them is left: the next part may have a
   -- session that was used less recently.
-  local count = math.min(excess, MOST, last_read and #counted - window + 1 or excess)
-  return take_excess(counted, count, window), (count < excess or last_read) and { 'again' } or nil
+  local count = math.min(excess, MOST, last_read and #counted - limit.window + 1 or excess)
+  return take_excess(counted, count, limit.window), (count < excess or last_read) and { 'again' } or nil
 end
 
 -- Chooses for the cap of a subject that has many sessions.

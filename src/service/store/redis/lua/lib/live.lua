@@ -1,6 +1,6 @@
 -- Which sessions are live.
 -- @include lib/bulk_logouts.lua: find_bulk_logout
--- @include lib/head.lua: expiries, subject_of
+-- @include lib/head.lua: expiry_of, subject_of
 -- @include lib/sizes.lua: ID
 
 -- Returns the time up to which every session that was created has ended (RevokeAllSessions); 0 if there is none.
@@ -21,8 +21,8 @@ local function within_lifetimes(partition, sid, now)
   local found = redis.call('MGET', partition .. KEY.session .. sid, partition .. KEY.all_ended, partition .. KEY.bulk_logouts)
   local record, all_ended_until, bulk_logouts = found[1], tonumber(found[2] or 0), found[3]
   if not record then return false end
-  local idle_expiry, _, created = expiries(record)
-  if now >= idle_expiry then return false end
+  local expiry, created = expiry_of(record)
+  if now >= expiry then return false end
   if created <= all_ended_until then return record, 'all' end
   return record, ended_with_subject(bulk_logouts, subject_of(record), sid, created) and 'subject'
 end
@@ -51,8 +51,8 @@ local function live_sessions(partition, sids, now)
   local all_ended_until, bulk_logouts = read_all_ended_until(partition), redis.call('GET', partition .. KEY.bulk_logouts)
   for k, record in ipairs(records) do
     if record then
-      local sid, idle_expiry, _, created, used = string.sub(keys[k], -ID), expiries(record)
-      local is_live = now < idle_expiry and created > all_ended_until
+      local sid, expiry, created, used = string.sub(keys[k], -ID), expiry_of(record)
+      local is_live = now < expiry and created > all_ended_until
       if is_live and not ended_with_subject(bulk_logouts, subject_of(record), sid, created) then
         found[#found + 1] = { sid = sid, record = record, used = used }
       end

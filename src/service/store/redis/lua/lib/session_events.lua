@@ -1,7 +1,7 @@
 -- The events of sessions ({a7}v<sid>), and what names the sessions that have some.
 -- @include lib/deadline.lua: shift
 -- @include lib/clock.lua: clock
--- @include lib/head.lua: expiries, subject_of
+-- @include lib/head.lua: created_of, subject_of
 -- @include lib/record.lua: ADDRESS, CLIENT_ID, DISPLAY_NAME, USER_AGENT
 -- @include lib/sizes.lua: ID
 -- @include lib/texts.lua: text_of
@@ -12,7 +12,7 @@ local LAST_SESSIONS = 64 -- how many sessions of a subject {a7}w<subject> names 
 local function creation_of(sid, record, note)
   local texts = {}
   for k, number in ipairs({ CLIENT_ID, USER_AGENT, ADDRESS, DISPLAY_NAME }) do texts[k] = text_of(record, number) end
-  local time = string.format('%.0f', select(3, expiries(record)) + shift)
+  local time = string.format('%.0f', created_of(record) + shift)
   return table.concat({ string.sub(note, 1, -2), #note > 2 and ',' or '', '"t":', time, ',"k":"created","s":"', sid, '","u":',
     cjson.encode(subject_of(record)), ',"c":', cjson.encode(texts), '}\n' })
 end
