@@ -6,14 +6,17 @@ export function nearest(name: string, known: Iterable<string>, mostEdits = name.
   let fewest = Math.floor(mostEdits) + 1;
   for (const candidate of known) {
     if (Math.abs(candidate.length - name.length) >= fewest) continue;
-    const edits = distance(name, candidate);
+    const edits = distance(name, candidate, fewest);
     if (edits < fewest) [best, fewest] = [candidate, edits];
   }
   return best;
 }
 
-/** Counts the edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). */
-export function distance(a: string, b: string): number {
+/**
+ * Counts the edits between two texts: insertions, deletions, replacements, and swaps of neighbours (optimal string alignment). If there are
+ * `tooMany` or more, it returns no less than that, and compares no further.
+ */
+export function distance(a: string, b: string, tooMany = Number.POSITIVE_INFINITY): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)];
   const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
   for (let i = 1; i <= a.length; i++) {
@@ -25,6 +28,9 @@ export function distance(a: string, b: string): number {
       const swapped = swaps ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
       row.push(Math.min(replaced, at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1, swapped));
     }
+    // No later row has fewer edits than this one.
+    const fewest = Math.min(...row);
+    if (fewest >= tooMany) return fewest;
   }
   return at(a.length, b.length);
 }

@@ -1,8 +1,11 @@
 /** The code of a start and of an idle process is not optimized; what a busy process runs is. */
 import { spawn } from "node:child_process";
+import { type Dirent, readdirSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
 import { createBusyCheck } from "../../../src/platform/runtime/lean-start.ts";
+import { scratch } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 
 const PROGRAM = `
 import { startLean } from "./src/platform/runtime/lean-start.ts";
@@ -26,6 +29,21 @@ test("only what a busy process runs is optimized, and nothing of its start", asy
   expect(compiled).toContain("whileBusy");
   expect(compiled).not.toContain("inStart");
   expect(compiled).not.toContain("afterwards");
+});
+
+test("an idle process writes its compiled code before it ends", async () => {
+  const cache = scratch();
+  const program = `
+import { startLean } from "./src/platform/runtime/lean-start.ts";
+await startLean(async () => {});
+setInterval(() => {}, 3_600_000);
+`;
+  const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: cache };
+  const running = spawn(process.execPath, ["--input-type=module", "-e", program], { env, stdio: "inherit" });
+  onTestFinished(() => void running.kill("SIGKILL"));
+  const isFile = ({ name }: Dirent) => /^[0-9a-f]{8}$/.test(name);
+  await until(() => expect(readdirSync(cache, { recursive: true, withFileTypes: true }).some(isFile)).toBe(true));
+  expect(running.exitCode).toBeNull();
 });
 
 /** Returns the number of the first check, four in a second, at which a process is busy that uses these processor times between checks, in ms. */

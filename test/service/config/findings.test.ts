@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { distance } from "../../../src/platform/spelling/nearest.ts";
 import { configVariables, readConfig } from "../../../src/service/config/config.ts";
@@ -68,6 +69,17 @@ test.each([
   ["same", "same", 0],
 ])("from %j to %j it takes %d edits", (a, b, edits) => {
   expect([distance(a, b), distance(b, a)]).toEqual([edits, edits]);
+});
+
+test("a limit changes no number of edits below it, and stops at no smaller one", () => {
+  const text = fc.string({ unit: fc.constantFrom("A", "B", "_"), maxLength: 8 });
+  fc.assert(
+    fc.property(text, text, fc.integer({ min: 1, max: 5 }), (a, b, tooMany) => {
+      const [whole, limited] = [distance(a, b), distance(a, b, tooMany)];
+      if (whole < tooMany) expect(limited).toBe(whole);
+      else expect(limited).toBeGreaterThanOrEqual(tooMany);
+    }),
+  );
 });
 
 test("a prefix of the cookie's name that protects it from no sibling domain is reported", () => {
