@@ -118,8 +118,9 @@ class HttpTransport:
         try:
             if is_secure:
                 _bound(connected, deadline)
-                context = self._ssl_context or ssl.create_default_context()
-                connected = context.wrap_socket(connected, server_hostname=host)
+                # It reads the certificates of all public authorities, which takes longer than a call.
+                self._ssl_context = self._ssl_context or ssl.create_default_context()
+                connected = self._ssl_context.wrap_socket(connected, server_hostname=host)
             connection = http.client.HTTPConnection(host, port)
             used = connection.sock = _Socket(connected, deadline)
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
