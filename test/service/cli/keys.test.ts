@@ -66,6 +66,14 @@ describe("session-service keys", () => {
     for (const { jwk } of ring().signing) expect(Buffer.from(jwk?.n ?? "", "base64url")).toHaveLength(256);
   });
 
+  test("goes on with the algorithm that a rotation has changed", () => {
+    keys(["create"]);
+    const rotate = (...more: readonly string[]) => keys(["rotate", "signing", "--force", ...more]);
+    expect([rotate("--alg", "EdDSA"), rotate(), rotate()].map(({ code }) => code)).toEqual([0, 0, 0]);
+    const current = ring().signing.filter(({ state }) => state !== "retired");
+    expect(current.map(({ alg, state }) => `${alg} ${state}`)).toEqual(["EdDSA signing", "EdDSA published"]);
+  });
+
   test("finds the ring by --file, by KEYS_FILE, or in DATA_DIR", () => {
     expect(keys(["create", "--file", file(), "--alg", "EdDSA"], { KEYS_FILE: "elsewhere" }).code).toBe(0);
     expect(ring().signing.map((key) => key.alg)).toEqual(["EdDSA", "EdDSA"]);

@@ -87,9 +87,11 @@ async function change(given: Given, step: (ring: Ring, generate: GenerateKey) =>
   return ringAsTable(await changeRingFile(path, stepWithKeys), now, times);
 }
 
-/** Returns the algorithm of a ring, which new keys keep. */
-function algOf(ring: Ring): SigningAlg {
-  const alg = ring.signing.find((key) => key.state === "signing")?.alg ?? "";
+/** Returns the algorithm of the newest key of a ring, which new keys keep: the one that signs may be about to be replaced by another. */
+function algOf({ signing }: Ring): SigningAlg {
+  const newest =
+    signing.findLast(({ state }) => state === "published") ?? signing.find(({ state }) => state === "signing");
+  const alg = newest?.alg ?? "";
   if (isSigningAlg(alg)) return alg;
   throw new CommandError("the ring has no signing key whose algorithm could be used on: give --alg");
 }
