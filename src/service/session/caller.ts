@@ -12,10 +12,10 @@ export function actorOf({ all }: AccessClaims): string | undefined {
 }
 
 /** Describes a request with an access token. The actor of the token is recorded with whatever the request ends. */
-export function originFor(caller: AccessClaims, requester: Requester): Origin {
+export function originOfCall(caller: AccessClaims, requester: Requester): Origin {
   const actor = actorOf(caller);
   return { ...originOf(requester), ...(actor !== undefined && { actor }) };
 }
 
 /** Refuses a call because the session of its access token has ended. */
-export const revoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });
+export const refuseRevoked = (caller: AccessClaims): Refused => ({ ok: false, reason: "revoked", sid: caller.sid });

@@ -1,12 +1,10 @@
 /** What the owner of a session does with an access token of it: lists the sessions of the same subject, and ends others of them. */
-import type { Audit, Requester } from "./audit.ts";
-import { actorOf, originFor, revoked } from "./caller.ts";
+import type { Requester } from "./audit.ts";
+import { actorOf, originOfCall, refuseRevoked } from "./caller.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
-import type { AccessClaims, SessionPage, SessionStore } from "./ports.ts";
+import type { AccessClaims, AuditedStore, SessionPage } from "./ports.ts";
 import { isStale } from "./version.ts";
-
-type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
 type Done = { readonly ok: true };
 const DONE: Done = { ok: true };
@@ -19,14 +17,17 @@ const NOT_FOUND: NotFound = { ok: false, reason: "not_found" };
  * Refuses an access token whose session has ended, or that is stale. An update of the session after this check does not affect the
  * operation.
  */
-async function requireCurrent({ store }: Pick<Deps<"find">, "store">, caller: AccessClaims): Promise<Done | Refused> {
+async function requireCurrent(
+  { store }: Pick<AuditedStore<"find">, "store">,
+  caller: AccessClaims,
+): Promise<Done | Refused> {
   const found = await store.find(caller.sid);
-  if (!found.ok) return revoked(caller);
+  if (!found.ok) return refuseRevoked(caller);
   return isStale(caller.all, found.session) ? { ok: false, reason: "stale", sid: caller.sid } : DONE;
 }
 
 export async function listOwn(
-  deps: Pick<Deps<"find" | "list">, "store">,
+  deps: Pick<AuditedStore<"find" | "list">, "store">,
   caller: AccessClaims,
   limit: number,
   from: string | undefined,
@@ -37,7 +38,7 @@ export async function listOwn(
 
 /** @param target undefined if the client sent a text that cannot be a session's id. The response must be the same as for an unknown id */
 export async function revokeOwn(
-  deps: Deps<"find" | "endOwned">,
+  deps: AuditedStore<"find" | "endOwned">,
   caller: AccessClaims,
   target: SessionId | undefined,
   requester: Requester,
@@ -45,8 +46,8 @@ export async function revokeOwn(
   const current = await requireCurrent(deps, caller);
   if (!current.ok) return current;
   if (target === undefined) return NOT_FOUND;
-  const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner", originFor(caller, requester));
-  if (!outcome.ok) return outcome.reason === "not_found" ? NOT_FOUND : revoked(caller);
+  const outcome = await deps.store.endOwned(caller.sid, target, "revoked_by_owner", originOfCall(caller, requester));
+  if (!outcome.ok) return outcome.reason === "not_found" ? NOT_FOUND : refuseRevoked(caller);
   const names = { sid: target, subject: caller.sub, actor: outcome.actor ?? actorOf(caller) };
   deps.audit({ event: "session_ended", ...names, reason: "revoked_by_owner" }, requester);
   return DONE;
@@ -54,15 +55,15 @@ export async function revokeOwn(
 
 /** Ends every session of the caller except the one that calls. */
 export async function revokeOthers(
-  deps: Deps<"find" | "endAll">,
+  deps: AuditedStore<"find" | "endAll">,
   caller: AccessClaims,
   requester: Requester,
 ): Promise<{ readonly ok: true; readonly count: number } | Refused> {
   const current = await requireCurrent(deps, caller);
   if (!current.ok) return current;
-  const options = { except: caller.sid, actor: caller.sid, origin: originFor(caller, requester) };
+  const options = { except: caller.sid, actor: caller.sid, origin: originOfCall(caller, requester) };
   const outcome = await deps.store.endAll(caller.sub, "revoked_others", options);
-  if (!outcome.ok) return revoked(caller);
+  if (!outcome.ok) return refuseRevoked(caller);
   for (const { sid, actor = actorOf(caller) } of outcome.ended) {
     const names = { sid, subject: caller.sub, actor };
     deps.audit({ event: "session_ended", ...names, reason: "revoked_others" }, requester);

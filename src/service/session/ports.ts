@@ -5,6 +5,7 @@
 
 import type { SessionFilter } from "./admin/filter.ts";
 import type { SessionLimit } from "./admin/limit.ts";
+import type { Audit } from "./audit.ts";
 import type { DevicePresentation } from "./devices/binding.ts";
 import type { DeviceKey, KeyProof } from "./devices/key.ts";
 import type { AttachedSessions } from "./endings/attached.ts";
@@ -204,6 +205,12 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
 
   close(): Promise<void>;
 }
+
+/** What an operation needs that is recorded: some methods of the store, and the audit. */
+export type AuditedStore<Verb extends keyof SessionStore> = {
+  readonly store: Pick<SessionStore, Verb>;
+  readonly audit: Audit;
+};
 
 /** What the holder of a refresh token presents in order to end its session. */
 export type EndingHolder = Pick<TokenFields, "issuedAt"> & { readonly proof?: KeyProof | undefined };

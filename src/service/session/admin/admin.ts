@@ -1,14 +1,12 @@
 /** The operations of the admin API on sessions of any subject. */
-import { type Audit, namesOf, type Requester } from "../audit.ts";
+import { namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { Authentication, Session, SessionId } from "../model.ts";
-import type { ElevateOutcome, ForgetOutcome, SessionPage, SessionStore } from "../ports.ts";
+import type { AuditedStore, ElevateOutcome, ForgetOutcome, SessionPage, SessionStore } from "../ports.ts";
 import type { StoreMs } from "../time.ts";
 import type { SessionFilter } from "./filter.ts";
 import { withinUpdateLimit } from "./update.ts";
-
-type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
 /** Returns a session, or undefined if it is not live. */
 export async function find(store: Pick<SessionStore, "find">, sid: SessionId): Promise<Session | undefined> {
@@ -28,7 +26,7 @@ export async function list(
 }
 
 /** Ends one session. Returns how many sessions were live and have ended: 0 or 1. */
-export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Requester): Promise<number> {
+export async function revoke(deps: AuditedStore<"end">, sid: SessionId, requester: Requester): Promise<number> {
   const outcome = await deps.store.end(sid, "revoked_by_admin", originOf(requester));
   // If the session is not live, it is not known whether it ever existed, so nothing is recorded.
   if (!outcome.ok || !outcome.wasLive) return 0;
@@ -39,7 +37,7 @@ export async function revoke(deps: Deps<"end">, sid: SessionId, requester: Reque
 
 /** Ends the sessions that a subject has now. Sessions of later logins stay. */
 export async function revokeSubject(
-  deps: Deps<"endAll">,
+  deps: AuditedStore<"endAll">,
   subject: string,
   except: SessionId | undefined,
   requester: Requester,
@@ -55,7 +53,7 @@ export async function revokeSubject(
 
 /** Ends every session that was created before a time, or all that exist now. Returns the time of creation up to which they ended. */
 export async function revokeAll(
-  deps: Deps<"revokeAll">,
+  deps: AuditedStore<"revokeAll">,
   createdBefore: StoreMs | undefined,
   requester: Requester,
 ): Promise<StoreMs> {
@@ -64,9 +62,9 @@ export async function revokeAll(
   return revokedUntil;
 }
 
-/** Records a later authentication of a session's user. @param refresh whether access tokens from before are stale from now on */
+/** Records a later authentication of a session's user. @param outdatesTokens whether access tokens from before are stale from now on */
 export async function elevate(
-  deps: Deps<"elevate"> & Parameters<typeof withinUpdateLimit>[0],
+  deps: AuditedStore<"elevate"> & Parameters<typeof withinUpdateLimit>[0],
   sid: SessionId,
   authentication: Authentication,
   outdatesTokens: boolean,
@@ -83,7 +81,7 @@ export async function elevate(
   return result;
 }
 
-type ForgetDeps = Deps<"endAll" | "forget"> & {
+type ForgetDeps = AuditedStore<"endAll" | "forget"> & {
   /** Resolves when the signals of a subject are delivered, or after a limited time. Absent if there are no signals. */
   readonly delivered?: ((subject: string) => Promise<void>) | undefined;
 };

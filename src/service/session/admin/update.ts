@@ -1,13 +1,11 @@
 /** Changes what live sessions say: their claims and audiences. */
 import { attemptWithin } from "../attempts.ts";
-import { type Audit, namesOf, type Requester } from "../audit.ts";
+import { namesOf, type Requester } from "../audit.ts";
 import type { Limited } from "../errors.ts";
 import type { Session, SessionId } from "../model.ts";
-import type { RateLimit, SessionChange, SessionStore, UpdateOutcome } from "../ports.ts";
+import type { AuditedStore, RateLimit, SessionChange, SessionStore, UpdateOutcome } from "../ports.ts";
 
-type Deps<Verb extends keyof SessionStore> = {
-  readonly store: Pick<SessionStore, Verb>;
-  readonly audit: Audit;
+type Deps<Verb extends keyof SessionStore> = AuditedStore<Verb> & {
   /** How often a session may be updated, or elevated with `outdatesTokens`. With that, a change may add a mark to the revocation log. */
   readonly updateLimit: RateLimit;
 };

@@ -1,8 +1,8 @@
 /** Registers, renews and removes the device key of a session. */
-import { type Audit, type DeviceRefusalReason, namesOf, type Requester } from "../audit.ts";
+import { type DeviceRefusalReason, namesOf, type Requester } from "../audit.ts";
 import type { RefusalReason, Refused } from "../errors.ts";
 import type { Session, SessionId } from "../model.ts";
-import type { SessionStore } from "../ports.ts";
+import type { AuditedStore } from "../ports.ts";
 import { type AuthenticTokens, newestFirst, type PresentedTokens } from "../rotation/presented-cookie.ts";
 import type { StoreMs } from "../time.ts";
 import { isProofKey, thumbprintOf } from "./key.ts";
@@ -45,11 +45,9 @@ function withoutToken(reason: RefusalReason): NothingToRenew | Undecided {
   return reason === "ambiguous" || reason === "unknown_key" ? UNDECIDED : NOTHING_TO_RENEW;
 }
 
-type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
-
 /** Registers the key of a device for the session of a refresh token, which is not rotated. @throws StoreUnavailable */
 export async function registerDevice(
-  deps: Deps<"registerKey" | "find">,
+  deps: AuditedStore<"registerKey" | "find">,
   tools: DeviceTools,
   tokens: PresentedTokens,
   jwt: string | undefined,
@@ -87,7 +85,7 @@ export async function registerDevice(
  * @throws StoreUnavailable
  */
 export async function renewDevice(
-  deps: Deps<"find">,
+  deps: AuditedStore<"find">,
   tools: DeviceTools,
   presented: AuthenticTokens | Refused,
   sessionId: string | undefined,
@@ -117,7 +115,7 @@ export async function renewDevice(
 
 /** Removes the device key of a session. Returns undefined if there is no live session. */
 export async function unbindDevice(
-  deps: Deps<"unbind">,
+  deps: AuditedStore<"unbind">,
   sid: SessionId,
   requester: Requester,
 ): Promise<Session | undefined> {

@@ -1,14 +1,12 @@
-import type { Audit, Requester } from "../audit.ts";
+import type { Requester } from "../audit.ts";
 import type { LogoutCredential } from "../authenticate.ts";
-import { actorOf, originFor, revoked } from "../caller.ts";
+import { actorOf, originOfCall, refuseRevoked } from "../caller.ts";
 import type { KeyProof } from "../devices/key.ts";
 import type { Refused } from "../errors.ts";
 import { originOf } from "../events/due-lines.ts";
 import type { SessionId } from "../model.ts";
-import { type SessionStore, StoreUnavailable } from "../ports.ts";
+import { type AuditedStore, StoreUnavailable } from "../ports.ts";
 import { newestFirst, type PresentedTokens } from "../rotation/presented-cookie.ts";
-
-type Deps<Verb extends keyof SessionStore> = { readonly store: Pick<SessionStore, Verb>; readonly audit: Audit };
 
 type Done = { readonly ok: true };
 const DONE: Done = { ok: true };
@@ -27,13 +25,13 @@ type LoggedOut = Done & { readonly keepsCookies: boolean };
  * tokens may still be valid. An expired access token counts only while its session is live.
  */
 export async function logout(
-  deps: Deps<"end" | "endOwned" | "find">,
+  deps: AuditedStore<"end" | "endOwned" | "find">,
   { caller, isExpired, byCookie }: LogoutCredential,
   requester: Requester,
 ): Promise<LoggedOut | Refused> {
   const { sid } = caller;
   const by = actorOf(caller);
-  const origin = originFor(caller, requester);
+  const origin = originOfCall(caller, requester);
   const unowned: SessionId[] = [];
   // The other sessions end before the session of the caller: if the store fails in between, the client can still try again.
   for (const other of byCookie) {
@@ -48,7 +46,7 @@ export async function logout(
   }
   // An access token that has not expired proves that the session existed: its ending is recorded even if the store has lost it.
   const outcome = await deps.store.end(sid, "logout", isExpired ? origin : { ...origin, subject: caller.sub });
-  if (!outcome.ok || (isExpired && !outcome.wasLive)) return revoked(caller);
+  if (!outcome.ok || (isExpired && !outcome.wasLive)) return refuseRevoked(caller);
   deps.audit({ event: "session_ended", sid, subject: caller.sub, actor: by, reason: "logout" }, requester);
   const mayKeep = unowned.length > 0 && unowned.length === byCookie.length;
   return { ok: true, keepsCookies: mayKeep && (await areForeign(deps, unowned, by ?? caller.sub)) };
@@ -58,7 +56,11 @@ export async function logout(
  * Returns whether sessions are live and of other people than the one who signs out. If the store cannot say it, they are not: the logout
  * has succeeded already, and whoever signs out must not go on by a cookie that stays.
  */
-async function areForeign({ store }: Deps<"find">, sids: readonly SessionId[], person: string): Promise<boolean> {
+async function areForeign(
+  { store }: AuditedStore<"find">,
+  sids: readonly SessionId[],
+  person: string,
+): Promise<boolean> {
   try {
     const found = await Promise.all(sids.map((sid) => store.find(sid)));
     return found.every((each) => each.ok && each.session.actor?.subject !== person);
@@ -76,7 +78,7 @@ async function areForeign({ store }: Deps<"find">, sids: readonly SessionId[], p
  * cookie the browser has sent. Empty: any
  */
 export async function logoutByCookie(
-  deps: Deps<"end" | "find">,
+  deps: AuditedStore<"end" | "find">,
   tokens: PresentedTokens,
   requester: Requester,
   proof?: KeyProof,

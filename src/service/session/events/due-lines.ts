@@ -6,11 +6,11 @@ import { type DueRecord, dueKeyOf, type EventRecord, type Origin } from "./event
 
 /** Describes the request. An operation that creates or ends a session stores this description, in case the event is recorded later. */
 export function originOf(requester: Requester): Origin {
-  return { ...callerOf(requester), ...requester.correlation?.() };
+  return { ...sourceOf(requester), ...requester.correlation?.() };
 }
 
 /** Returns the address of a requester and the name of its admin API credential, if they are known. */
-function callerOf(requester: Requester): Pick<Origin, "address" | "admin"> {
+function sourceOf(requester: Requester): Pick<Origin, "address" | "admin"> {
   const address = requester.address();
   const { adminName: admin } = requester;
   return { ...(address !== undefined && { address }), ...(admin !== undefined && { admin }) };
@@ -61,7 +61,7 @@ function keptNames({ sid, subject, actor }: Names) {
 }
 
 function common(requester: Requester, { clock }: Keeping) {
-  return { time: clock(), ...callerOf(requester) };
+  return { time: clock(), ...sourceOf(requester) };
 }
 
 export function keptOfDue({ key, event }: DueRecord, { shiftMs }: Pick<Keeping, "shiftMs">): EventRecord {

@@ -78,7 +78,7 @@ export function refusalOfRotation(
   }
 }
 
-/** Whether the request has a device cookie that was fresh when it was set. The mark never is (`NEVER_FRESH`). */
+/** Returns whether the request has a device cookie that was fresh when it was set. The mark never is (`NEVER_FRESH`). */
 function wasFresh({ cookie }: DevicePresentation): boolean {
   return (cookie?.issuedAtMs ?? NEVER_FRESH) !== NEVER_FRESH;
 }

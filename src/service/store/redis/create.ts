@@ -98,37 +98,40 @@ async function runInSteps(
   const evicted: EndedSession[] = [];
   let newDevice: boolean | undefined;
   let progress: Buffer | "" = "";
-  for (;;) {
-    const [result = EMPTY, ...rest] = buffers(await runner.run("create", [tag], argumentsOf(progress)));
-    const outcome = text(result);
-    if (outcome === "ended") return { ok: false, reason: "ended" };
-    if (outcome === "refused" && limit !== undefined)
-      return { ok: false, reason: "refused", limit, live: listed(rest) };
-    if (outcome === "more") {
-      progress = rest[0] ?? "";
-      continue;
-    }
-    if (outcome === "existing") {
-      return { ok: true, record: rest[0] ?? EMPTY, isNew: false, newDevice: false, evicted, replaced: undefined };
-    }
-    const [record = EMPTY, replaced = EMPTY] = outcome === "created" ? rest.splice(0, 2) : [];
-    const [device = EMPTY, ...ended] = rest;
-    // A run that ends sessions may end the only one of the same device. So the first of these runs decides whether the device is new.
-    if (ended.length > 0) newDevice ??= device.length > 0;
+  // A run that ends sessions may end the only one of the same device. So the first of these runs decides whether the device is new.
+  const note = ([device = EMPTY, ...ended]: readonly Buffer[]): boolean => {
+    const isNewDevice = newDevice ?? device.length > 0;
+    if (ended.length > 0) newDevice = isNewDevice;
     evicted.push(...ended.map(endedSession));
-    if (outcome === "created") {
-      return {
-        ok: true,
-        record,
-        isNew: true,
-        newDevice: newDevice ?? device.length > 0,
-        evicted,
-        replaced: replaced.length > 0 ? endedSession(replaced) : undefined,
-      };
+    return isNewDevice;
+  };
+  for (;;) {
+    const [outcome, ...rest] = buffers(await runner.run("create", [tag], argumentsOf(progress)));
+    const [first = EMPTY, second = EMPTY, ...others] = rest;
+    switch (text(outcome)) {
+      case "created": {
+        const replaced = second.length > 0 ? endedSession(second) : undefined;
+        return { ok: true, record: first, isNew: true, newDevice: note(others), evicted, replaced };
+      }
+      case "existing":
+        return { ok: true, record: first, isNew: false, newDevice: false, evicted, replaced: undefined };
+      case "ended":
+        return { ok: false, reason: "ended" };
+      case "more":
+        progress = first;
+        continue;
+      case "again":
+        note(rest);
+        progress = "";
+        continue;
+      case "sweep":
+        note(rest);
+        await sweep(runner, tag, subject);
+        continue;
+      case "refused":
+        if (limit !== undefined) return { ok: false, reason: "refused", limit, live: listed(rest) };
     }
-    if (outcome === "sweep") await sweep(runner, tag, subject);
-    else if (outcome === "again") progress = "";
-    else throw new TypeError("the create script returned an unknown outcome");
+    throw new TypeError("the create script returned an unknown outcome");
   }
 }
 
