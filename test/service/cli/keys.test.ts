@@ -143,6 +143,17 @@ describe("session-service keys", () => {
     expect(kidOf(ring().mac, "retired")).toBe("");
   });
 
+  test("revokes all keys of a ring that was read, so that none of them is in use", () => {
+    keys(["create"]);
+    keys(["rotate", "--force"]);
+    const stolen = [...ring().signing, ...ring().mac].map(({ kid }) => kid);
+    expect(keys(["revoke", ...stolen]).code).toBe(0);
+    for (const kind of ["signing", "mac"] as const) {
+      const states = ring()[kind].map(({ kid, state }) => (stolen.includes(kid) ? `stolen ${state}` : state));
+      expect(states.toSorted()).toEqual(["published", "signing", ...Array(3).fill("stolen revoked")]);
+    }
+  });
+
   test("revokes a key at once", () => {
     keys(["create"]);
     const [first, second] = ring().signing.map((key) => key.kid);

@@ -37,7 +37,7 @@ type Given = KeysOptions & {
   readonly now: number;
 };
 
-type Step = (given: Given, operand: string | undefined) => Promise<string>;
+type Step = (given: Given, operands: readonly string[]) => Promise<string>;
 
 export const STEPS = {
   create: async ({ path, alg, configuredAlg, now, ifMissing }) => {
@@ -46,24 +46,25 @@ export const STEPS = {
     throw new KeyRingFault(`${path} is there already; nothing was changed`);
   },
   list: async ({ path, now, times, json }) => (json ? ringAsJson : ringAsTable)(await readRing(path), now, times),
-  rotate: (given, kind) =>
+  rotate: (given, [kind]) =>
     change(given, (ring, generate) => {
       const kinds = kind === undefined ? KEY_KINDS : [kind as KeyKind];
       return rotateKeys(ring, kinds, generate, given.now, given.times, given.force === true);
     }),
-  remove: (given, kid) =>
+  remove: (given, [kid]) =>
     change(given, (ring, generate) =>
       kid === undefined
         ? withoutSpent(ring, given.now, given.times)
         : removeKey(ring, kid, generate, given.now, given.times, given.force === true),
     ),
-  revoke: (given, kid = "") => change(given, (ring, generate) => revokeKey(ring, kid, generate, given.now)),
+  revoke: (given, kids) =>
+    change(given, (ring, generate) => kids.reduce((left, kid) => revokeKey(left, kid, generate, given.now), ring)),
 } as const satisfies Record<string, Step>;
 
 export function runKeys(
   env: Environment,
   step: keyof typeof STEPS,
-  operand: string | undefined,
+  operands: readonly string[],
   options: KeysOptions,
 ): Promise<string> {
   return withRefusals([KeyRingFault, StepRefused], async () => {
@@ -76,7 +77,7 @@ export function runKeys(
       times: { ...config, pickUpMs: options.pickUp === undefined ? PICK_UP_MS : Number(options.pickUp) * 1000 },
       now: Date.now(),
     };
-    return run(given, operand);
+    return run(given, operands);
   });
 }
 
