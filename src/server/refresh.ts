@@ -1,4 +1,5 @@
 /** Refreshes a session on behalf of a browser. */
+import type { Report } from "./report.ts";
 
 export type Refreshed =
   | { readonly state: "active"; readonly accessToken: string; readonly headers: Headers }
@@ -20,6 +21,7 @@ type RefreshDeps = {
   readonly timeoutMs: number;
   /** For how long after its beginning, in ms, a call is shared with requests that have the same refresh token. */
   readonly shareMs: number;
+  readonly report: Report;
 };
 
 /** The JSON of a response. It may come from a proxy, so every part of it may be missing or null. */
@@ -32,11 +34,16 @@ const UNAVAILABLE: Refreshed = { state: "unavailable" };
 
 /** Sends a request to the service. It never rejects. Only `E001_AUTH_FAILURE` means that the session has ended. */
 export async function call(
-  deps: Pick<RefreshDeps, "service" | "fetch" | "timeoutMs">,
+  deps: Pick<RefreshDeps, "service" | "fetch" | "timeoutMs" | "report">,
   path: string,
   headers: Headers,
   method: "POST" | "DELETE" = "POST",
 ): Promise<{ readonly response: Response; readonly body: Body } | undefined> {
+  let status: number | undefined;
+  const fail = (cause: unknown) => {
+    const parts = [status, cause].filter((part) => part !== undefined);
+    deps.report({ event: "service_failed", path: path.replace(/\?.*/, ""), cause: parts.join(" ").slice(0, 100) });
+  };
   try {
     const response = await deps.fetch(`${deps.service}${path}`, {
       method,
@@ -44,9 +51,14 @@ export async function call(
       redirect: "manual",
       signal: AbortSignal.timeout(deps.timeoutMs),
     });
-    return { response, body: (await response.json()) as Body };
-  } catch {
+    status = response.status;
+    const body = (await response.json()) as Body;
+    if (!isRefused(body) && !(response.ok && body?.data)) fail(body?.error?.code);
+    return { response, body };
+  } catch (error) {
     // The service has not responded: the network failed, the time was up, or a proxy responded with a page of its own.
+    const { name, cause } = (error ?? {}) as { readonly name?: string; readonly cause?: { readonly code?: string } };
+    fail(cause?.code ?? name);
     return undefined;
   }
 }

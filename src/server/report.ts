@@ -13,8 +13,22 @@ export type ServerSessionsEvent =
       readonly reading?: string;
     }
   /**
-   * `current` was called for a request that no adapter has seen: in Next.js, `matcher` in `proxy.ts` leaves its path out. Reported once, on
-   * the console if there is no `report`.
+   * The service has refused a call, or has not responded to it. What was asked for is then `unavailable`. If every call fails, `service` is
+   * the URL of something else.
+   */
+  | {
+      readonly event: "service_failed";
+      readonly path: string;
+      /** The status, with the code or the error of its body, or the error of the network: `503 E503_UNAVAILABLE`, `ECONNREFUSED`. */
+      readonly cause: string;
+    }
+  /**
+   * The verifier has refused a token that the service has just issued, so that its user is `unavailable`. `reason` is that of the verifier:
+   * `wrong_issuer` and others show that both are configured differently.
+   */
+  | { readonly event: "token_refused"; readonly reason: string }
+  /**
+   * `current` was called for a request that no adapter has seen: in Next.js, `matcher` in `proxy.ts` leaves its path out. Reported once.
    */
   | { readonly event: "adapter_missing" };
 
@@ -22,7 +36,7 @@ export type RefusalStatus = 400 | 401 | 403 | 503;
 export type Report = (event: ServerSessionsEvent) => void;
 
 /** Wraps a report so that it never throws or rejects: a failing log must not fail a request. */
-export function toSafeReport(report: Report = warnOfMissingAdapter): Report {
+export function toSafeReport(report: Report = createWarnings()): Report {
   return (event) => {
     try {
       // The type allows async functions too.
@@ -36,6 +50,26 @@ export function toSafeReport(report: Report = warnOfMissingAdapter): Report {
 export const NO_ADAPTER =
   "the session's adapter did not run for this request: in Next.js, the matcher in proxy.ts leaves its path out";
 
-function warnOfMissingAdapter({ event }: ServerSessionsEvent): void {
-  if (event === "adapter_missing") console.warn(`@session-service/server: ${NO_ADAPTER}`);
+/** Creates the default report: it writes the first event of each kind to the console, except refused requests. */
+function createWarnings(): Report {
+  const written = new Set<string>();
+  return (event) => {
+    const text = textOf(event);
+    if (text === undefined || written.has(event.event)) return;
+    written.add(event.event);
+    console.warn(`@session-service/server: ${text}`);
+  };
+}
+
+function textOf(event: ServerSessionsEvent): string | undefined {
+  switch (event.event) {
+    case "adapter_missing":
+      return NO_ADAPTER;
+    case "service_failed":
+      return `the session service has failed at ${event.path}: ${event.cause}`;
+    case "token_refused":
+      return `the verifier refuses a new token of the service: ${event.reason}`;
+    case "request_refused":
+      return undefined;
+  }
 }

@@ -28,7 +28,7 @@ export type ServerSessionsOptions = {
   readonly fetch?: typeof fetch;
   /** Returns the wall clock, in ms since the epoch. Default: `Date.now`. */
   readonly clock?: () => number;
-  /** Receives the events of the kit, such as each refused request. Default: only mistakes of the application appear on the console. */
+  /** Receives the events of the kit, such as each refused request. Default: the first failure of each kind appears on the console. */
   readonly report?: Report;
 };
 
@@ -88,20 +88,21 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
   checkOptions(options);
   const { verifier, accessCookie = "access_token", refreshCookie = "refresh_token" } = options;
   const { minValidityMs = 10_000, clock = Date.now, migrateCookies = [] } = options;
+  const report = toSafeReport(options.report);
   const deps = {
     service: options.service.replace(/\/$/, ""),
     fetch: options.fetch ?? ((...given: Parameters<typeof fetch>) => fetch(...given)),
     clock,
     timeoutMs: options.timeoutMs ?? 5_000,
     shareMs: (options.reuseIntervalMs ?? 10_000) / 4,
+    report,
   };
   const refresh = createRefresher(deps);
   const clearAccess = `${accessCookie}=; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=0`;
-  const report = toSafeReport(options.report);
   /** Whether a call of `current` with the headers of a request that no adapter has seen was reported. */
   let isAdapterMissing = false;
   const { userOf, presentedUser } = createUserReader({ verifier, accessCookie, refreshCookie });
-  const renew = createRenewal({ refresh, userOf, isStrict: deps.shareMs === 0 });
+  const renew = createRenewal({ refresh, userOf, isStrict: deps.shareMs === 0, report });
   const askToSignOut = createSignOut({ ...deps, accessCookie, refreshCookie });
   /** The refresh cookie is kept, because this response may arrive after that of a new login. */
   const ended = (request: PageRequest, { headers }: { readonly headers: Headers }) => {

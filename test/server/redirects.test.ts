@@ -6,7 +6,7 @@ import { startRedirecting } from "../support/redirecting.ts";
 
 test("a refresh and a logout", async () => {
   const { origin, received } = await startRedirecting();
-  const deps = { service: origin, fetch, clock: Date.now, timeoutMs: PATIENCE_MS, shareMs: 0 };
+  const deps = { service: origin, fetch, clock: Date.now, timeoutMs: PATIENCE_MS, shareMs: 0, report() {} };
   const headers = new Headers({ cookie: "__Host-session=token", authorization: "Bearer token" });
   expect(await createRefresher(deps)("token", headers)).toMatchObject({ refreshed: { state: "unavailable" } });
   // The body of the redirect is no response of the service.

@@ -18,6 +18,7 @@ function world(respond: () => Response = () => Response.json({ data: { accessTok
     clock: () => state.nowMs,
     timeoutMs: 60_000,
     shareMs: SHARE_MS,
+    report: () => {},
   });
   return {
     ...{ state, calls },
