@@ -103,8 +103,9 @@ async function logout(bearer: string): Promise<boolean> {
   if (header !== jwtHeader || !verify("sha256", input, publicKey, Buffer.from(signature, "base64url"))) return false;
   const { iss, exp, sid } = JSON.parse(Buffer.from(payload, "base64url").toString()) as Claims;
   if (iss !== ISSUER || Date.now() >= exp * 1000) return false;
-  const outcome = await redis.evalsha(scripts.end.sha, 1, tagOfSession(sid), sid, "logout", MARKER_LIFE, 0, 1e15, 0);
-  return outcome === "ended";
+  const args = [sid, "logout", MARKER_LIFE, "", "", "", 0, 1e15, 0];
+  const outcome = await redis.evalsha(scripts.end.sha, 1, tagOfSession(sid), ...args);
+  return String(outcome).startsWith("e");
 }
 
 const server = createServer(async (request, response) => {

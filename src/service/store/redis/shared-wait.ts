@@ -30,6 +30,8 @@ type Waiter = {
 /** The reply of PEXPIRETIME for a key that does not exist. */
 const ABSENT = -2;
 
+/** The key of the small write, without its tag. */
+const WRITE = "w";
 const WRITE_LIFE_MS = 1_000;
 
 export function createSharedWait({ redis, send, waitReplicas, commandTimeoutMs }: Deps): SharedWait {
@@ -44,7 +46,7 @@ export function createSharedWait({ redis, send, waitReplicas, commandTimeoutMs }
     const found = waiters.map(isThere);
     const writes = new Map<string, Promise<unknown>>();
     for (const { tag } of waiters) {
-      if (!writes.has(tag)) writes.set(tag, send(redis, "set", [`${tag}w`, "", "PX", WRITE_LIFE_MS]));
+      if (!writes.has(tag)) writes.set(tag, send(redis, "set", [tag + WRITE, "", "PX", WRITE_LIFE_MS]));
     }
     const replicas = send(redis, "wait", [waitReplicas, Math.floor(commandTimeoutMs * 0.8)]);
     await Promise.all(

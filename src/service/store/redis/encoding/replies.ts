@@ -116,28 +116,30 @@ export function updateOutcome(sid: SessionId, reply: unknown): UpdateOutcome {
   return first === "c" ? { ok: false, reason: "conflict" } : notLive(bytes);
 }
 
-const ENDED = "ended";
-const ENDING = "ending";
-const MARKED = { ok: true, wasLive: false } as const;
-const ALREADY_ENDED = { ok: false, reason: "already_ended" } as const;
-
 /** Returns whether the session has ended in a bulk logout that is not finished. */
 export function isEnding(reply: unknown): boolean {
-  return text(reply) === ENDING;
+  return letter(buffer(reply)) === "p";
 }
 
 export function endOutcome(reply: unknown): EndOutcome {
   const bytes = buffer(reply);
-  if (bytes.toString("latin1", 0, ENDED.length) === ENDED)
-    return { ok: true, wasLive: true, ...decodeNames(bytes.subarray(ENDED.length)) };
-  const first = letter(bytes);
-  if (first === "n" || first === "k") {
-    return { ok: false, reason: first === "n" ? "proof_missing" : "other_key", ...decodeNames(bytes.subarray(1)) };
+  switch (letter(bytes)) {
+    case "e":
+      return { ok: true, wasLive: true, ...decodeNames(bytes.subarray(1)) };
+    case "m":
+      return { ok: true, wasLive: false };
+    case "a":
+      return { ok: false, reason: "already_ended" };
+    case "n":
+      return { ok: false, reason: "proof_missing", ...decodeNames(bytes.subarray(1)) };
+    case "k":
+      return { ok: false, reason: "other_key", ...decodeNames(bytes.subarray(1)) };
+    default:
+      return unknownOutcome();
   }
-  const outcome = text(bytes);
-  if (outcome === "marked") return MARKED;
-  return outcome === "already" ? ALREADY_ENDED : unknownOutcome();
 }
+
+const ENDED = "ended";
 
 export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
   const outcome = text(reply);

@@ -14,22 +14,22 @@
 -- The order of the log is the order of appending, even after a failover to another node (append_to_log). If the log does not contain the
 -- last entry that was read, because that node has not received it or because it was dropped, all entries of the log are returned.
 -- @include lib/deadline.lua: ARGC, now
-local found, left, of_ends = { string.format('%.0f', now) }, tonumber(ARGV[1]), {}
-local count = ARGC - 1
-for k = 1, count do of_ends[k] = KEYS[k] .. KEY.bulk_logouts end
-local bulk_logouts = redis.call('MGET', unpack(of_ends))
+local found, left = { string.format('%.0f', now) }, tonumber(ARGV[1])
+local count = ARGC - 1 -- In a cluster, KEYS has further keys, of no partition (script-runner.ts).
+local bulk_logout_keys, all_ended_keys = {}, {}
+for k = 1, count do
+  bulk_logout_keys[k] = KEYS[k] .. KEY.bulk_logouts
+  if ARGV[k + 1] == '' then all_ended_keys[#all_ended_keys + 1] = KEYS[k] .. KEY.all_ended end
+end
+local bulk_logouts = redis.call('MGET', unpack(bulk_logout_keys))
 for k = 1, count do
   if bulk_logouts[k] then found[#found + 1] = 'ending ' .. KEYS[k] .. ' ' .. redis.sha1hex(bulk_logouts[k]) end
 end
-local unread = {}
-for k = 1, count do
-  if ARGV[k + 1] == '' then unread[#unread + 1] = KEYS[k] .. KEY.all_ended end
+local all_ended_until = 0
+for _, time in ipairs(#all_ended_keys > 0 and redis.call('MGET', unpack(all_ended_keys)) or {}) do
+  all_ended_until = math.max(all_ended_until, tonumber(time or 0))
 end
-local ended = 0
-for _, time in ipairs(#unread > 0 and redis.call('MGET', unpack(unread)) or {}) do
-  ended = math.max(ended, tonumber(time or 0))
-end
-if ended > 0 then found[#found + 1] = string.format('* %.0f 0 revoked_all', ended) end
+if all_ended_until > 0 then found[#found + 1] = string.format('* %.0f 0 revoked_all', all_ended_until) end
 for k = 1, count do
   if left == 0 then
     found[#found + 1] = 'rest ' .. KEYS[k]
