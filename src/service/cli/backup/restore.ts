@@ -12,6 +12,7 @@ import { createEmbeddedStore } from "../../store/embedded/store.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import { CommandError, type Context, withRefusals } from "../context.ts";
+import { revokeAsIn } from "../keys/run.ts";
 import { copyStore, copyWhole, embeddedFiles, type Files, filesOf, incompleteParts, sync } from "./backup.ts";
 
 type Options = { readonly sessions: "end" | "keep"; readonly force?: boolean; readonly json?: boolean };
@@ -27,24 +28,31 @@ export async function restore(context: Context, directory: string, options: Opti
   const ended = options.sessions === "end";
   const copies = beside(files);
   let moved: string | undefined;
+  let revoked: readonly string[] = [];
   try {
     await stage(from, copies);
     // The copy is checked rather than its source, which may have been replaced in the meantime.
     const fault = schemaFault(copies.store);
     if (fault !== undefined) throw new CommandError(`this is no backup of this service: ${from.store} ${fault}`);
     if (ended) await endSessions(config, copies.store);
+    const before = await readRing(files.keys).catch(() => undefined); // There may be none, or a broken one.
+    if (before !== undefined)
+      revoked = await withRefusals([KeyRingFault], () => revokeAsIn(before, copies.keys, Date.now()));
     giveToService(copies, config.dataDir);
     moved = moveAside(config, files, findPresent(files, force));
     putInPlace(copies, files);
   } finally {
     remove(copies);
   }
-  if (options.json) context.print(JSON.stringify({ dataDir: config.dataDir, sessionsEnded: ended, replaced: moved }));
+  const { dataDir } = config;
+  if (options.json) context.print(JSON.stringify({ dataDir, sessionsEnded: ended, replaced: moved, revoked }));
   else {
     const what = ended
       ? "every session of the backup is ended"
       : "its sessions are live, also those that had ended since";
-    context.print(`restored ${directory} to ${config.dataDir}; ${what}`);
+    context.print(`restored ${directory} to ${dataDir}; ${what}`);
+    if (revoked.length > 0)
+      context.note(`keys that were revoked since the backup are revoked again: ${revoked.join(", ")}`);
     if (moved !== undefined) context.note(`what was there is in ${moved}`);
   }
 }

@@ -3,7 +3,7 @@ import { readConfig } from "../../config/config.ts";
 import type { Environment } from "../../config/reader.ts";
 import { generateMacKey, generateRing, generateSigningKey } from "../../tokens/generate-key.ts";
 import { isSigningAlg, type SigningAlg } from "../../tokens/jws.ts";
-import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../../tokens/ring.ts";
+import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring, type RingKey } from "../../tokens/ring.ts";
 import { changeRingFile, createRingFile, readRing } from "../../tokens/ring-file.ts";
 import {
   type GenerateKey,
@@ -57,8 +57,7 @@ export const STEPS = {
         ? withoutSpent(ring, given.now, given.times)
         : removeKey(ring, kid, generate, given.now, given.times, given.force === true),
     ),
-  revoke: (given, kids) =>
-    change(given, (ring, generate) => kids.reduce((left, kid) => revokeKey(left, kid, generate, given.now), ring)),
+  revoke: (given, kids) => change(given, (ring, generate) => revokeKeys(ring, kids, generate, given.now)),
 } as const satisfies Record<string, Step>;
 
 export function runKeys(
@@ -83,10 +82,27 @@ export function runKeys(
 
 async function change(given: Given, step: (ring: Ring, generate: GenerateKey) => Ring): Promise<string> {
   const { path, alg, now, times } = given;
-  const stepWithKeys = (ring: Ring) =>
-    step(ring, (kind) => (kind === "mac" ? generateMacKey(now) : generateSigningKey(alg ?? algOf(ring), now)));
-  return ringAsTable(await changeRingFile(path, stepWithKeys), now, times);
+  return ringAsTable(await changeRingFile(path, (ring) => step(ring, generatorFor(ring, now, alg))), now, times);
 }
+
+const generatorFor =
+  (ring: Ring, now: number, alg?: SigningAlg): GenerateKey =>
+  (kind) =>
+    kind === "mac" ? generateMacKey(now) : generateSigningKey(alg ?? algOf(ring), now);
+
+const revokeKeys = (ring: Ring, kids: readonly string[], generate: GenerateKey, now: number): Ring =>
+  kids.reduce((left, kid) => revokeKey(left, kid, generate, now), ring);
+
+/** Revokes the keys of a ring file that another ring has as revoked. @returns their ids @throws KeyRingFault */
+export async function revokeAsIn(other: Ring, path: string, now: number): Promise<readonly string[]> {
+  const revoked = new Set(idsOf(other, (key) => key.state === "revoked"));
+  const kids = idsOf(await readRing(path), ({ kid, state }) => revoked.has(kid) && state !== "revoked");
+  if (kids.length > 0) await changeRingFile(path, (ring) => revokeKeys(ring, kids, generatorFor(ring, now), now));
+  return kids;
+}
+
+const idsOf = (ring: Ring, isWanted: (key: RingKey) => boolean): readonly string[] =>
+  KEY_KINDS.flatMap((kind) => ring[kind].filter(isWanted).map(({ kid }) => kid));
 
 /** Returns the algorithm of the newest key of a ring, which new keys keep: the one that signs may be about to be replaced by another. */
 function algOf({ signing }: Ring): SigningAlg {

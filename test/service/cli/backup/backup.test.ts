@@ -297,6 +297,28 @@ test("a backup that others can change is not restored", async () => {
   expect([code, err]).toEqual([1, expect.stringContaining("has mode 660, which lets others change it: chmod 600 ")]);
 });
 
+test("a key that was revoked since the backup is revoked again by its restore, and the others go on", async () => {
+  const { service, backup, DATA_DIR } = await backedUp();
+  await service.stop();
+  const env = { DATA_DIR };
+  const { keys } = JSON.parse((await commandHere(["keys", "list", "--json"], { env })).out);
+  const kids: string[] = keys.map(({ kid }: { kid: string }) => kid);
+  const [signing = "", successor, mac] = kids;
+  await commandHere(["keys", "revoke", signing], { env });
+  const restored = await commandHere(["restore", backup, "--sessions", "keep", "--force"], { env });
+  expect([restored.code, restored.err]).toEqual([0, expect.stringContaining(`are revoked again: ${signing}\n`)]);
+  const after = JSON.parse((await commandHere(["keys", "list", "--json"], { env })).out).keys;
+  const states = after.map(({ kid, state }: { kid: string; state: string }) => [kid, state]);
+  expect(states).toEqual(
+    expect.arrayContaining([
+      [signing, "revoked"],
+      [successor, "signing"],
+      [mac, "signing"],
+    ]),
+  );
+  await (await service.restart()).stop();
+});
+
 test("a store is restored also where the key ring is on another file system", async () => {
   const { service, DATA_DIR, backup, kept } = await backedUp();
   await service.stop();
