@@ -19,6 +19,8 @@ const MAX_CONNECTIONS = 3;
 
 export class ClientSessions {
   readonly authority: string;
+  /** The authority in the requests. That of Node lacks the brackets of an IPv6 address, and servers refuse it. */
+  readonly #host: string;
   #nodeOptions: SecureClientSessionOptions | undefined;
   readonly #connections = new Set<ClientConnection>();
   #keepAlive: KeepAlive;
@@ -28,6 +30,7 @@ export class ClientSessions {
   /** @param nodeOptions options of `http2.connect`: certificates and authorities */
   constructor(url: string, options: KeepAliveOptions = {}, nodeOptions?: SecureClientSessionOptions) {
     this.authority = new URL(url).origin;
+    this.#host = new URL(url).host;
     this.#nodeOptions = nodeOptions;
     this.#keepAlive = {
       pingIntervalMs: options.pingIntervalMs ?? Number.POSITIVE_INFINITY,
@@ -67,7 +70,7 @@ export class ClientSessions {
       const connection = this.#connect();
       if (!connection.isFresh && !(await connection.verify())) continue;
       try {
-        return connection.request({ ...headers, ":method": method, ":path": path }, options);
+        return connection.request({ ":authority": this.#host, ...headers, ":method": method, ":path": path }, options);
       } catch (error) {
         // Either the connection has ended between the two calls, or the request is wrong.
         if (connection.isUsable) throw error;

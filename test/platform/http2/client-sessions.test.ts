@@ -22,6 +22,22 @@ beforeEach(() => {
   onTestFinished(() => void vi.useRealTimers());
 });
 
+test.each(["127.0.0.1", "::1"])("a request names its server as the URL does: %s", async (address) => {
+  const server = createServer((request, response) => response.end(request.headers[":authority"])).listen(0, address);
+  await once(server, "listening");
+  const url = new URL(
+    `http://${address.includes(":") ? `[${address}]` : address}:${(server.address() as AddressInfo).port}`,
+  );
+  const sessions = new ClientSessions(url.href);
+  onTestFinished(() => {
+    sessions.close();
+    server.close();
+  });
+  const stream = await sessions.request("GET", "/", {}, {});
+  const [authority] = await once(stream.setEncoding("utf8"), "data");
+  expect(authority).toBe(url.host);
+});
+
 type ClientOptions = typeof KEEP_ALIVE & { readonly pingIdleConnection?: boolean };
 
 type World = {
