@@ -1,4 +1,5 @@
 import { type AuthInterceptor, authInterceptor, authorizedFetch } from "../browser/authorized-calls.ts";
+import { isHttpUrl } from "../platform/net/http-url.ts";
 import { checkRuntime } from "../platform/runtime/check.ts";
 import { boundCall, boundFetch } from "./bound-requests.ts";
 import { createEndpoints } from "./endpoints.ts";
@@ -108,8 +109,8 @@ export function createTokenSession(options: TokenSessionOptions): TokenSession {
 }
 
 function checkOptions({ service, clientId, store }: Partial<TokenSessionOptions> = {}): void {
-  const isUrl = typeof service === "string" && URL.canParse(service) && /^https?:$/.test(new URL(service).protocol);
-  if (!isUrl) throw new TypeError("createTokenSession: service must be an http:// or https:// URL");
+  if (!isHttpUrl(service))
+    throw new TypeError("createTokenSession: service must be an http:// or https:// URL without a password");
   if (typeof clientId !== "string" || clientId === "")
     throw new TypeError("createTokenSession: clientId must be a text that is not empty");
   if (typeof store?.load !== "function" || typeof store.save !== "function" || typeof store.clear !== "function")

@@ -1,4 +1,5 @@
 /** The session of a browser, for servers that render pages. */
+import { isHttpUrl } from "../platform/net/http-url.ts";
 import { distinctValues, oldSessionOf, presentedBy, withSetCookies } from "./cookies.ts";
 import { createRefresher } from "./refresh.ts";
 import { createRenewal } from "./renewal.ts";
@@ -153,8 +154,8 @@ export function createServerSessions(options: ServerSessionsOptions): ServerSess
 
 /** Throws for what would otherwise be `unavailable` at each request, such as a variable of the environment that is not set. */
 function checkOptions({ service, verifier }: Partial<ServerSessionsOptions> = {}): void {
-  const isUrl = typeof service === "string" && URL.canParse(service) && /^https?:$/.test(new URL(service).protocol);
-  if (!isUrl) throw new TypeError("createServerSessions: service must be an http:// or https:// URL");
+  if (!isHttpUrl(service))
+    throw new TypeError("createServerSessions: service must be an http:// or https:// URL without a password");
   if (typeof verifier?.verify !== "function")
     throw new TypeError("createServerSessions: verifier must be a verifier, as createVerifier makes it");
 }

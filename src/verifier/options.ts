@@ -1,5 +1,6 @@
 import type { SecureClientSessionOptions } from "node:http2";
 import type { Interceptor, Transport } from "@connectrpc/connect";
+import { isHttpUrl } from "../platform/net/http-url.ts";
 import type { Report } from "./refusals/report.ts";
 
 export type VerifierOptions = {
@@ -116,8 +117,8 @@ function requireText(name: string, value: unknown): void {
 }
 
 function checkUrl(name: string, value: unknown): void {
-  const isUrl = typeof value === "string" && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
-  if (value !== undefined && !isUrl) throw fault(name, value, "an http:// or https:// URL");
+  if (value !== undefined && !isHttpUrl(value))
+    throw fault(name, value, "an http:// or https:// URL without a password");
 }
 
 /** The value is not in the message, because it may be a secret in the wrong place. */

@@ -295,6 +295,7 @@ test.each([
   [undefined, "service must be"],
   [{ service: "keys", verifier }, "service must be"],
   [{ service: 7, verifier }, "service must be"],
+  [{ service: "http://u:secret@a.test", verifier }, "service must be an http:// or https:// URL without a password"],
   [{ service: "xhttp://a.test", verifier }, "service must be"],
   [{ service: new URL("http://a.test"), verifier }, "service must be"],
   [{ service: "http://a.test" }, "verifier must be"],

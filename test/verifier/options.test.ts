@@ -19,6 +19,11 @@ describe.each([
     [{ issuer: " " }, "issuer must be a text that is not empty, and is a string"],
     [{ jwksUrl: new URL(RIGHT.jwksUrl) }, "jwksUrl must be an http:// or https:// URL"],
     [{ jwksUrl: "xhttp://a.example" }, "jwksUrl must be an http:// or https:// URL"],
+    [
+      { jwksUrl: "http://u:secret@a.example" },
+      "jwksUrl must be an http:// or https:// URL without a password, and is a string",
+    ],
+    [{ jwksUrl: "http://u@a.example" }, "jwksUrl must be an http:// or https:// URL"],
     [{ maxStalenessMs: -1 }, "maxStalenessMs must be a number, at least 0"],
     [{ maxStalenessMs: Number.NaN }, "maxStalenessMs must be a number, at least 0"],
     [{ pollIntervalMs: -1 }, "pollIntervalMs must be a number from 0 to maxStalenessMs"],
@@ -64,6 +69,11 @@ test.each([
     "verifier must be a verifier",
   ],
   ["createServerSessions", () => createServerSessions(undefined as never), "service must be"],
+  [
+    "createTokenSession with a password in the URL",
+    () => createTokenSession({ service: "http://:secret@a.example" } as never),
+    "service must be",
+  ],
   ["createTokenSession", () => createTokenSession({ service: undefined } as never), "service must be"],
   ["createTokenSession", () => createTokenSession({ service: "https://a.example" } as never), "clientId must be"],
   [

@@ -23,7 +23,10 @@ beforeEach(() => {
 });
 
 test.each(["127.0.0.1", "::1"])("a request names its server as the URL does: %s", async (address) => {
-  const server = createServer((request, response) => response.end(request.headers[":authority"])).listen(0, address);
+  const server = createServer((request, response) => response.end(request.headers[":authority"] ?? "")).listen(
+    0,
+    address,
+  );
   await once(server, "listening");
   const url = new URL(
     `http://${address.includes(":") ? `[${address}]` : address}:${(server.address() as AddressInfo).port}`,

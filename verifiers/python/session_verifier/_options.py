@@ -90,7 +90,7 @@ def resolve_options(
     if cache_size != int(cache_size) or cache_size < 2:
         raise ValueError("Verifier: cache_size must be a whole number, at least 2")
     for url in (admin_url, jwks_url):
-        if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        if url is not None and not _is_url(url):
             raise ValueError("Verifier: admin_url and jwks_url must be http:// or https:// URLs")
     if jwks_url is None and admin_url is not None:
         parts = urlsplit(admin_url)
@@ -111,6 +111,14 @@ def resolve_options(
         clock_ms=clock_ms or (lambda: time.time_ns() / 1e6),
         monotonic_ms=monotonic_ms or (lambda: time.monotonic_ns() / 1e6),
     )
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of an address or a port that is none
+        return False
 
 
 def _require_text(name: str, value: object) -> None:
