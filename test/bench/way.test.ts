@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 /** The longest way of a refresh. Lower these numbers with the code; raise none. */
 const LIMITS = {
-  redis: { files: 45, functions: 120 },
+  redis: { files: 45, functions: 119 },
   embedded: { files: 44, functions: 116 },
 } as const;
 
