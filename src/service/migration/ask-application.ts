@@ -55,8 +55,12 @@ export function createApplication({ url, issuer, sign, id, clock, deadlineMs = D
       const options = { method: "POST", headers: headersOf(cookies, body), agent, maxHeaderSize: MAX_HEADER_BYTES };
       return await new Promise<ApplicationReply>((resolve, reject) => {
         const request = open(url, { ...options, signal: deadline }, (response) => read(response).then(resolve, reject));
-        request.on("error", reject).on("upgrade", (_, socket) => socket.destroy());
-        request.end(body);
+        // Of a response with status 101, Node reports neither a response nor an error.
+        request.on("upgrade", (_, socket) => {
+          socket.destroy();
+          reject(new Error("status 101"));
+        });
+        request.on("error", reject).end(body);
       });
     } catch (error) {
       if (deadline.aborted) return failed("timeout");

@@ -319,6 +319,7 @@ describe.each(STORES)("on the %s store", (store) => {
   });
 
   const TOO_LARGE = "x".repeat(40_000);
+  const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
   const never = () => {};
   test.each<[what: string, reply: Reply, fault: string | RegExp]>([
     ["an error", 500, "status_500"],
@@ -327,6 +328,7 @@ describe.each(STORES)("on the %s store", (store) => {
     ["a redirect", (response) => response.writeHead(302, { location: application.url }).end(), "status_302"],
     ["no JSON", (response) => response.end("<html>"), "the reply is not a JSON object"],
     ["no object", (response) => response.end("null"), "the reply is not a JSON object"],
+    ["another protocol", (response) => void response.socket?.write(SWITCHED), "unreachable"],
     ["half a reply", (response) => response.write("{", () => response.destroy()), "unreachable"],
     ["a body that is too large", { subject: "a", acr: TOO_LARGE }, "too_large"],
     ["no subject", {}, "subject: value is required"],

@@ -18,6 +18,11 @@ export function createKeySetFetch(tls: Pick<ConnectionOptions, "secureContext">)
         reject(new Error(`the key set responds ${status}`));
       }
     });
+    // Of a response with status 101, Node reports neither a response nor an error.
+    request.on("upgrade", (_, socket) => {
+      socket.destroy();
+      reject(new Error("the key set responds 101"));
+    });
     request.on("error", reject);
     return promise;
   };

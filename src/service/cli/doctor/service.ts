@@ -118,6 +118,11 @@ function get(
       response.once("end", () => resolve({ status: response.statusCode ?? 0, body }));
       response.once("error", fail);
     });
+    // Of a response with status 101, Node reports neither a response nor an error.
+    request.once("upgrade", (_, socket) => {
+      socket.destroy();
+      fail(new Error("status 101"));
+    });
     request.once("error", fail).end();
   });
 }

@@ -640,6 +640,19 @@ test.each([
   ]);
 });
 
+test("what switches to another protocol at the port of the service is no reason to wait", async () => {
+  const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+  const server = createServer((socket) => {
+    socket.on("error", () => {}).once("data", () => socket.write(switched));
+  });
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  expect(await problems({ PORT: String(port) })).toEqual([
+    `warning service: http://127.0.0.1:${port} does not respond as the public API (status 101)`,
+  ]);
+});
+
 test.each([200, 503, 404])(
   "a stranger at the port of the service that responds %d is not taken for it",
   async (status) => {
