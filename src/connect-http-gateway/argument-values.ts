@@ -1,4 +1,5 @@
 /** Parses the values of options. Each function throws an error with a text for the user. */
+import { isHttpUrl } from "../platform/net/http-url.ts";
 import { isNetwork, isProxyIn } from "../platform/net/proxy-trust.ts";
 
 /** The files of a certificate and of its key, in PEM. */
@@ -43,10 +44,18 @@ export function upstreamsOf(texts: readonly string[] = []): readonly [string, ..
   return [first, ...others];
 }
 
+/** Credentials would have no effect, and be logged, so the message does not repeat them. */
 function httpUrlOf(option: string, text: string): string {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text))
     throw new Error(`--${option}: "${text}" is not an http(s) URL`);
+  if (!isHttpUrl(text) || /[?#]/.test(text))
+    throw new Error(`--${option}: a URL with credentials, a query or a fragment has no use here`);
   return text.replace(/\/+$/, "");
+}
+
+export function pathOf(option: string, text: string): string {
+  if (!/^\/[^?#\s]*$/.test(text)) throw new Error(`--${option}: "${text}" is not a path such as /healthz`);
+  return text;
 }
 
 export function originsOf(texts: readonly string[] = [], all: boolean): readonly string[] | false {

@@ -1,7 +1,17 @@
 import { parseArgs } from "node:util";
 import type { BoundsOptions, TableOptions } from "connect-http-routes";
 import { nearest } from "../platform/spelling/nearest.ts";
-import { addressOf, filePair, integer, oneOf, originsOf, otlpOf, trustOf, upstreamsOf } from "./argument-values.ts";
+import {
+  addressOf,
+  filePair,
+  integer,
+  oneOf,
+  originsOf,
+  otlpOf,
+  pathOf,
+  trustOf,
+  upstreamsOf,
+} from "./argument-values.ts";
 
 const TEXT = { type: "string" } as const;
 const FLAG = { type: "boolean", default: false } as const;
@@ -129,8 +139,8 @@ export function parseArguments(args: readonly string[]) {
     cors: corsOf(values.cors, values["allow-origin"], values["expose-header"]),
     metrics: metricsOf(values["metrics-listen"], values["metrics-host"]),
     otlp: otlpOf(values),
-    livePath: values["live-path"],
-    readyPath: values["ready-path"],
+    livePath: pathOf("live-path", values["live-path"]),
+    readyPath: pathOf("ready-path", values["ready-path"]),
     heartbeatMs: integer("heartbeat-ms", values["heartbeat-ms"], 0),
     ndjsonHeartbeats: ndjsonHeartbeatsOf(values["ndjson-heartbeats"], values["heartbeat-ms"]),
     problemDetails: values["problem-details"],

@@ -33,7 +33,8 @@ const textOf = ({ headers }: HttpRequest, name: string): string | null => header
 const isTrusted = ({ socket }: HttpRequest, trust: GatewayArguments["trustForwarded"]): boolean =>
   typeof trust === "boolean" ? trust : trust(socket.remoteAddress ?? "");
 
+/** Proxies append to `X-Forwarded-Host`, which begins with the host that the browser called. */
 const hostOf = (request: HttpRequest, trustForwarded: GatewayArguments["trustForwarded"]): string | null =>
-  (isTrusted(request, trustForwarded) ? textOf(request, "x-forwarded-host") : null) ??
+  (isTrusted(request, trustForwarded) ? textOf(request, "x-forwarded-host")?.split(/[\t ]*,/)[0] : null) ??
   textOf(request, ":authority") ??
   textOf(request, "host");

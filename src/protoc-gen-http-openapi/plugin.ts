@@ -34,6 +34,7 @@ export const protocGenOpenapi = {
     const services = request.fileToGenerate.flatMap((name) => registry.getFile(name)?.services ?? []);
     const { tables, problems } = describeRoutes(services);
     reportProblems(problems, strict);
+    warnOfUnknown(excluded, request);
     const document = describeServices(
       tables.filter(({ service, routes }) => routes.length > 0 && !excluded.includes(service.file.proto.package)),
       overlay,
@@ -49,6 +50,13 @@ export const protocGenOpenapi = {
     });
   },
 };
+
+/** A misspelt name would leave the services of the package in a document that others read. */
+function warnOfUnknown(excluded: readonly string[], { protoFile }: CodeGeneratorRequest): void {
+  const packages = new Set(protoFile.map((file) => file.package));
+  for (const name of excluded)
+    if (!packages.has(name)) process.stderr.write(`warning: exclude=${name}: no file has the package ${name}\n`);
+}
 
 interface Options extends DocumentOptions {
   readonly overlay: Overlay;

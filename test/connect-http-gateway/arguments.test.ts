@@ -145,6 +145,14 @@ describe("are refused where they make no sense", () => {
     [["--upstream", "ftp://a", "--reflection"], '--upstream: "ftp://a" is not an http(s) URL'],
     [["--upstream", "to http://a", "--reflection"], "is not an http(s) URL"],
     [["--upstream", "http://", "--reflection"], "is not an http(s) URL"],
+    ...["http://user:secret@a", "http://:secret@a", "http://a?b=secret", "http://a#secret"].flatMap(
+      (url): [string[], string][] => [
+        [["--upstream", url, "--reflection"], "--upstream: a URL with credentials"],
+        [[...LEAST, "--otlp-endpoint", url], "--otlp-endpoint: a URL with credentials"],
+      ],
+    ),
+    [[...LEAST, "--live-path", "healthz"], '--live-path: "healthz" is not a path'],
+    [[...LEAST, "--ready-path", "/ready?x"], '--ready-path: "/ready?x" is not a path'],
     [[...LEAST, "--upstream", "http://b/base"], '--upstream: "http://b/base" has another path than'],
     [
       [

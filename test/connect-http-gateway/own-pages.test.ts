@@ -41,7 +41,11 @@ test("a request that may change something is forwarded for own and allowed pages
 
 test("behind a trusted proxy the own host is the one that the browser called", async () => {
   const forwarded = { origin: "https://public.example", "x-forwarded-host": "public.example" };
-  expect(await post((await start("--trust-forwarded")).origin, forwarded)).toBe(200);
+  const trusting = await start("--trust-forwarded");
+  expect(await post(trusting.origin, forwarded)).toBe(200);
+  const bySeveral = { ...forwarded, "x-forwarded-host": "public.example, inner.example" };
+  expect(await post(trusting.origin, bySeveral)).toBe(200);
+  expect(await post(trusting.origin, { ...bySeveral, origin: "https://inner.example" })).toBe(403);
   expect(await post((await start()).origin, forwarded)).toBe(403);
   expect(await post((await start("--trust-proxy", "10.0.0.0/8,127.0.0.1")).origin, forwarded)).toBe(200);
   expect(await post((await start("--trust-proxy", "10.0.0.0/8")).origin, forwarded)).toBe(403);

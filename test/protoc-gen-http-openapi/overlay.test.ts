@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { describeText, generated, service } from "./describe.ts";
 import { operation } from "./document.ts";
 
@@ -15,8 +15,11 @@ test("failures are google.rpc.Status, unless an overlay replaces it", () => {
 
 test("the services of an excluded package are left out", () => {
   const text = service(`get: "/a"`);
-  expect(Object.keys(describeText(text, "exclude=other.v1").paths)).toEqual(["/a"]);
   expect(Object.keys(describeText(text, "exclude=t.v1").paths)).toEqual([]);
+  const warnings = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  onTestFinished(() => warnings.mockRestore());
+  expect(Object.keys(describeText(text, "exclude=t").paths)).toEqual(["/a"]);
+  expect(warnings.mock.calls).toEqual([["warning: exclude=t: no file has the package t\n"]]);
   expect(() => describeText(text, "exclude=")).toThrow("exclude=");
 });
 

@@ -4,6 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DEFAULT_LIMITS } from "../../src/platform/listener/limits.ts";
 import { headersForService } from "../../src/server/request-headers.ts";
 import { serverAuthority } from "../support/certificate.ts";
 import { freePort } from "../support/free-port.ts";
@@ -107,6 +108,15 @@ ${conf} }
     return startProgram("caddy", ["run", "--config", path], { env: { HOME: directory, XDG_DATA_HOME: directory } });
   },
 };
+
+test.each([
+  ["nginx/session-service.conf", /keepalive_timeout (\d+)s;/],
+  ["caddy/Caddyfile", /keepalive (\d+)s/],
+  ["forward-auth/Caddyfile", /keepalive (\d+)s/],
+])("%s closes idle connections before the service does", (path, setting) => {
+  const [, seconds] = setting.exec(readFileSync(join("examples", path), "utf8")) ?? [];
+  expect(Number(seconds) * 1000).toBeLessThan(DEFAULT_LIMITS.keepAliveTimeoutMs);
+});
 
 describe.each(Object.keys(PROXIES))("%s", (name) => {
   let proxy: Started;

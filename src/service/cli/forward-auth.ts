@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import type { Command } from "commander";
 import { errorMessage } from "../../platform/files/error-code.ts";
+import { isHttpUrl } from "../../platform/net/http-url.ts";
 import type { TokenVerifier } from "../../server/user.ts";
 import { duration, SECOND_MS } from "../config/values.ts";
 import { addConnectionOptions, CONNECTION_HELP, type ConnectionOptions } from "./admin-api/options.ts";
@@ -147,9 +148,8 @@ function parseInterval(text: string): number {
 }
 
 function parseUrl(option: string, text: string): URL {
-  const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol)) throw usageError(`${option} is an http:// or https:// URL`);
-  return url;
+  if (!isHttpUrl(text)) throw usageError(`${option} is an http:// or https:// URL without a password`);
+  return new URL(text);
 }
 
 function parseOrigin(text: string): string {

@@ -326,6 +326,8 @@ describe("without the service", () => {
       const refused = await command(["forward-auth", "--issuer", "x", alone, "10s"], { env });
       expect(refused).toMatchObject({ code: 2, err: expect.stringContaining(`${alone} needs --refresh`) });
     }
+    const refused = await command(["forward-auth", "--issuer", "x", "--refresh", "http://a:secret@b"], { env });
+    expect(refused).toMatchObject({ code: 2, err: expect.not.stringContaining("secret") });
     const taken = new URL(forwardAuth.url).port;
     expect(await command(["forward-auth", "--issuer", "x", "--port", taken], { env })).toMatchObject({ code: 1 });
   });

@@ -95,6 +95,13 @@ describe.each(GATEWAY_NAMES)("%s", (name) => {
       expect(response.body).not.toContain("admin");
     });
 
+    test("nor about the way of its request", async () => {
+      const { accessToken } = await logIn(service);
+      const claimed = { "x-forwarded-for": "203.0.113.9", "x-forwarded-proto": "http" };
+      const response = await send("/", { ...bearer(accessToken), ...claimed });
+      expect(JSON.parse(response.body)).toMatchObject({ "x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "https" });
+    });
+
     test("nor can a client have the gateway drop what it says", async () => {
       const { accessToken, sid } = await logIn(service, { subject: "mallory" });
       const names = ["x-auth-subject", "x-auth-session", "x-auth-client", "x-auth-claims", "x-forwarded-uri"];
