@@ -15,7 +15,9 @@ import type { Snapshot } from "./snapshot.ts";
  */
 export function useSession(session: Session, initial?: Initial): Snapshot {
   const sid = initial?.claims.sid;
-  const begunWith = useRef(sid);
+  const { state, claims } = session.snapshot;
+  // The session may still be that of a former user: no component was mounted when the server rendered the first page of this one.
+  const begunWith = useRef(initial && state !== "unknown" ? claims?.sid : sid);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the server renders `initial` anew with each page
   useEffect(() => {
     if (begunWith.current === sid) return;

@@ -11,6 +11,7 @@ import { openContext } from "../support/browser-context.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { freePort } from "../support/free-port.ts";
 import { type Service, startService } from "../support/service.ts";
+import { until } from "../support/until.ts";
 import { type Built, buildApplication, type FrameworkName, startApplication } from "./application.ts";
 import { inFirefox } from "./in-firefox.ts";
 import { navigations } from "./navigations.ts";
@@ -160,6 +161,23 @@ export function describeApplication(framework: FrameworkName, own: (running: () 
       await page.waitForLoadState("networkidle");
       expect(new Set(states)).toEqual(new Set(["Signed in as alice"]));
       expect(counter.refreshes).toBe(before);
+      expect(problems).toEqual([]);
+    });
+
+    test("a page whose components come and go has one session", async () => {
+      await signIn();
+      await page.addInitScript(`globalThis.channels = new Set();
+        globalThis.BroadcastChannel = class extends BroadcastChannel {
+          constructor(name) { super(name); channels.add(this); }
+          close() { super.close(); channels.delete(this); }
+        };`);
+      await page.goto(application.url);
+      for (let visit = 0; visit < 3; visit++) {
+        await page.getByRole("link", { name: "Account" }).click();
+        await page.locator("#session", { hasText: "Signed in as alice" }).waitFor();
+        if (visit < 2) await page.goBack();
+      }
+      await until(async () => expect(await page.evaluate("channels.size")).toBe(1));
       expect(problems).toEqual([]);
     });
 

@@ -115,3 +115,27 @@ test("a sign-in by a server action shows in all tabs with the page that the serv
   expect(origin.refreshes).toBeLessThanOrEqual(1);
   expect((await notes(tab)).problems).toEqual([]);
 });
+
+test("a component that is mounted after a sign-in by a server action shows the new user, though none was there to see it", async () => {
+  await signIn(engine, origin);
+  const tab = await openPage(engine, origin, "/react");
+  await shows(tab, ["active alice"]);
+  const initialOf = (subject: string, agoS: number) =>
+    tab.evaluate<object>(`(({ sid }, iat) => ({ claims: { sub: "${subject}", sid, jti: "j", iat, exp: iat + 900 }, ageMs: 0 }))
+      ({ sid: document.cookie.match(/signed_in=([^;]+)/)[1] }, Math.floor(Date.now() / 1000) - ${agoS})`);
+  const alice = await initialOf("alice", 60);
+  await tab.evaluate("void show(0)");
+  await shows(tab, []);
+  await signIn(engine, origin, "bob");
+  const bob = await initialOf("bob", 0);
+  origin.refreshes = 0;
+  await tab.evaluate(`void show(1, ${JSON.stringify(bob)})`);
+  await shows(tab, ["active bob"]);
+  expect(origin.refreshes).toBe(0);
+  // The page of the former user, from a cache of the framework, does not bring that user back.
+  await tab.evaluate("void show(0)");
+  await shows(tab, []);
+  await tab.evaluate(`void show(1, ${JSON.stringify(alice)})`);
+  await shows(tab, ["active bob"]);
+  expect((await notes(tab)).problems).toEqual([]);
+});
