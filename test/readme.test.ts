@@ -60,8 +60,8 @@ describe("the configuration table", () => {
   });
 
   const stated = rows.filter(([, byDefault]) => unquoted(byDefault) !== undefined);
-  // The defaults of these variables depend on other variables. config.test.ts and the tests of the listeners check them.
-  const derived = ["KEYS_FILE", "ISSUER", "AUDIENCE"];
+  // The defaults of these variables depend on others, or on the key ring. config.test.ts and the tests of the listeners and keys check them.
+  const derived = ["KEYS_FILE", "ISSUER", "AUDIENCE", "SIGNING_ALGORITHM"];
   test.each(stated.filter(([name]) => !derived.includes(name)))("%s is %s by default", (name, byDefault) => {
     const value = unquoted(byDefault) ?? "";
     expect(value).not.toBe("");

@@ -2,6 +2,7 @@ import { join, relative, resolve } from "node:path";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
 import { DATA_FILES } from "../config/data-dir.ts";
+import { lineOf, type RingKeyFacts, ringFindings } from "../config/findings.ts";
 import { isLoopback } from "../config/loopback.ts";
 import type { Logger } from "../observability/logger.ts";
 
@@ -34,7 +35,9 @@ function shortest(path: string): string {
   return near.startsWith("..") ? resolve(path) : near;
 }
 
-export function reportSettings(config: Config, issuer: string, log: Logger): void {
+/** @param keys those of the key ring */
+export function reportSettings(config: Config, issuer: string, keys: readonly RingKeyFacts[], log: Logger): void {
+  for (const finding of ringFindings(config, keys)) log.warn({ event: "config_warning" }, lineOf(finding));
   if (config.redis !== undefined && config.issuer === undefined) {
     log.warn(
       { event: "issuer_default", issuer },

@@ -51,7 +51,7 @@ export async function start(config: Config, deps: ProcessDeps): Promise<Service>
   const listeners = await openListeners(config, log, metrics);
   const urls = { publicUrl: listeners.public.url, adminUrl: listeners.admin.url };
   const issuer = config.issuer ?? `${listeners.public.scheme}://127.0.0.1:${listeners.public.port}`;
-  reportSettings(config, issuer, log);
+  reportSettings(config, issuer, files.ring.current.states, log);
   const opened = early ?? (await open().catch((error: unknown) => giveUp(error, () => closeAll(listeners))));
   const overload = openOverloadControl(config, log, metrics);
   const store = overload.limit(opened.store);

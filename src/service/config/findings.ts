@@ -81,6 +81,20 @@ function telemetryUnsupported(env: Environment, { telemetry }: Config): readonly
   ];
 }
 
+/** What a finding needs to know of a key in the key ring. */
+export type RingKeyFacts = { readonly alg: string; readonly state: string };
+
+/** Finds a SIGNING_ALGORITHM that no key of the ring has, neither the one that signs nor one that is to follow. Only new rings take it. */
+export function ringFindings(
+  { signingAlgorithm: alg }: Config,
+  keys: readonly RingKeyFacts[],
+): readonly ConfigFinding[] {
+  const isUsed = (key: RingKeyFacts) => key.alg === alg && (key.state === "signing" || key.state === "published");
+  if (alg === undefined || keys.some(isUsed)) return [];
+  const found = `SIGNING_ALGORITHM=${alg} has no effect on the key ring that exists`;
+  return [warning(found, `session-service keys rotate signing --alg ${alg}`)];
+}
+
 function migrationOver({ cookie }: Config): readonly ConfigFinding[] {
   if (cookie.migrateUntilMs === undefined || cookie.migrateUntilMs > Date.now()) return [];
   const found = "COOKIE_MIGRATE_UNTIL is over: the name without its prefix is not read";

@@ -26,7 +26,7 @@ export function readSessions(read: Read, addFault: AddFault) {
 export function readTokens(read: Read, dataDir: string) {
   return {
     keysFile: read("KEYS_FILE", text(4096), join(dataDir, DATA_FILES.keys)),
-    signingAlgorithm: read("SIGNING_ALGORITHM", oneOf("ES256", "EdDSA", "RS256"), "ES256" as const),
+    signingAlgorithm: read("SIGNING_ALGORITHM", oneOf("ES256", "EdDSA", "RS256"), undefined),
     issuer: read("ISSUER", plainUrl, undefined),
     audiences: read("AUDIENCE", list(text(255)), undefined),
   };

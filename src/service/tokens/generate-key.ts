@@ -24,10 +24,10 @@ export function generateMacKey(now: number): RingKey {
   return { kid: randomBytes(4).toString("hex"), alg: "HS256", state: "published", since: now, jwk };
 }
 
-/** Makes a ring for a new service. Each kind has a signing key and a published successor. */
-export function generateRing(alg: SigningAlg, now: number): Ring {
+/** Makes a ring for a new service. Each kind has a signing key and a published successor. @param alg undefined: ES256 */
+export function generateRing(alg: SigningAlg | undefined, now: number): Ring {
   const pair = (generate: () => RingKey): RingKey[] => [{ ...generate(), state: "signing" }, generate()];
-  return { signing: pair(() => generateSigningKey(alg, now)), mac: pair(() => generateMacKey(now)) };
+  return { signing: pair(() => generateSigningKey(alg ?? "ES256", now)), mac: pair(() => generateMacKey(now)) };
 }
 
 /** Returns the thumbprint of a key (RFC 7638). */

@@ -43,7 +43,7 @@ export async function loadKeyRing(path: string): Promise<KeyRing> {
 }
 
 type NewRing = {
-  readonly alg: SigningAlg;
+  readonly alg: SigningAlg | undefined;
   readonly now: number;
   /** Returns whether sessions exist already. A new ring would end them all, so no ring is created in that case. */
   readonly hasSessions: () => boolean | Promise<boolean>;

@@ -1,7 +1,8 @@
 /** The warnings of the service about settings with which browsers cannot use it. */
 import { expect, test } from "vitest";
 import { request } from "../../support/raw-http.ts";
-import { runToExit, startService, waitFor } from "../../support/service.ts";
+import { runToExit, startService, waitFor, withKeys } from "../../support/service.ts";
+import { commandHere } from "../cli/command.ts";
 
 const eventsOf = (text: string) =>
   text
@@ -22,6 +23,21 @@ test("the start warns of what is allowed and will not work", async () => {
     expect.stringContaining("browsers take localhost and 127.0.0.1 for two sites"),
   ]);
   await service.stop();
+});
+
+test("the start warns of an algorithm that no key of the ring has", async () => {
+  const [ring, other] = [withKeys(), withKeys()];
+  const warned = async (alg: string, DATA_DIR = ring) => {
+    const service = await startService({ SIGNING_ALGORITHM: alg, DATA_DIR });
+    const warnings = eventsOf(service.stderr()).filter(({ event }) => event === "config_warning");
+    await service.stop();
+    return warnings.map(({ msg }) => msg);
+  };
+  const found = "SIGNING_ALGORITHM=EdDSA has no effect on the key ring that exists";
+  expect(await warned("EdDSA")).toEqual([`${found} (session-service keys rotate signing --alg EdDSA)`]);
+  expect(await warned("ES256")).toEqual([]);
+  await commandHere(["keys", "rotate", "signing", "--alg", "EdDSA", "--force"], { env: { DATA_DIR: other } });
+  expect(await warned("EdDSA", other)).toEqual([]); // a key of this algorithm is to follow
 });
 
 test("a start that is refused names what looks misspelt beside the faults", async () => {

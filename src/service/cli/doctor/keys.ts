@@ -1,5 +1,6 @@
 /** Checks whether the key ring can be used, and how old its keys are. */
 import type { Config } from "../../config/config.ts";
+import { ringFindings } from "../../config/findings.ts";
 import { DAY_MS } from "../../config/values.ts";
 import { EventKeysFault, loadEventKeys } from "../../tokens/event-keys.ts";
 import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../../tokens/ring.ts";
@@ -15,6 +16,7 @@ export async function checkKeys(report: Report, config: Config, clock: () => num
     const ring = await readRing(config.keysFile);
     const now = clock();
     for (const kind of KEY_KINDS) checkKind(report, ring, kind, { ...config, pickUpMs: PICK_UP_MS }, now);
+    for (const { found, remedy } of ringFindings(config, ring.signing)) report.warning(found, remedy);
     if (report.findings.length === 0) report.ok(`the keys of ${config.keysFile} are in use for less than 90 days`);
   } catch (error) {
     if (!(error instanceof KeyRingFault)) throw error;

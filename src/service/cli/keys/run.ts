@@ -32,7 +32,7 @@ export type KeysOptions = {
 type Given = KeysOptions & {
   readonly path: string;
   /** The configured algorithm, which a new ring gets unless the command names another one. */
-  readonly configuredAlg: SigningAlg;
+  readonly configuredAlg: SigningAlg | undefined;
   readonly times: RingTimes;
   readonly now: number;
 };
