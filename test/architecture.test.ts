@@ -267,10 +267,14 @@ test("no two types that the service and what it shares export have the same name
   expect([...places].filter(([, found]) => found.length > 1)).toEqual([]);
 });
 
+/** A file that a comment names, if it is no part of a longer path or address. */
+const NAMED_FILE = /(?<![\w/.@:-])[a-z][\w-]*(?:\/[\w.-]+)*\.(?:tsx?|lua)\b/g;
+
 test("every file that a comment of the service names is beside it, above it or below it, or named with its folder", () => {
   const own = files.filter((file) => file.startsWith("service/"));
+  const near = [...own, ...globSync("service/**/*.lua", { cwd: SRC })];
   const isNear = (file: string, name: string) =>
-    own.some((other) => {
+    near.some((other) => {
       if (!`/${other}`.endsWith(`/${name}`)) return false;
       const [here, there] = [dirname(file), dirname(other)];
       return (
@@ -283,12 +287,25 @@ test("every file that a comment of the service names is beside it, above it or b
     });
   const named = own.flatMap((file) =>
     [...source(file).matchAll(/^ *(?:\*|\/\/|\/\*\*) .*$/gm)].flatMap(([comment]) =>
-      [...comment.matchAll(/(?<![\w/.@:-])[a-z][\w-]*(?:\/[\w.-]+)*\.tsx?\b/g)].map(([name]) => ({ file, name })),
+      [...comment.matchAll(NAMED_FILE)].map(([name]) => ({ file, name })),
     ),
   );
   const isThere = (name: string) => existsSync(join(ROOT, name)) || existsSync(join(SRC, name));
   expect(named.filter(({ file, name }) => !isNear(file, name) && !isThere(name))).toEqual([]);
   expect(named.length).toBeGreaterThan(50);
+});
+
+test("every file that a comment of a script names exists", () => {
+  const scripts = globSync("service/**/*.lua", { cwd: SRC });
+  const known = [...files, ...scripts].map((file) => `/${file}`);
+  const named = scripts.flatMap((file) =>
+    [...source(file).matchAll(/--.*/g)].flatMap(([comment]) =>
+      [...comment.matchAll(NAMED_FILE)].map(([name]) => ({ file, name })),
+    ),
+  );
+  const isThere = (name: string) => existsSync(join(ROOT, name)) || known.some((file) => file.endsWith(`/${name}`));
+  expect(named.filter(({ name }) => !isThere(name))).toEqual([]);
+  expect(named.length).toBeGreaterThan(200);
 });
 
 /** The most columns of a comment. The formatter breaks only lines of code. */

@@ -89,7 +89,7 @@ export type AuditEvent =
     })
   /** A device key was registered. The session is bound to it from its first use. */
   | (DeviceOfSession & { readonly event: "device_registered" })
-  /** A device key was used for the first time: from now on, a refresh of the session needs this key. */
+  /** A key (of a device, or DPoP) was used for the first time: from now on, a refresh of the session needs this key. */
   | (DeviceOfSession & { readonly event: "device_bound" })
   | (OfSession & { readonly event: "device_renewed" })
   /** The registration of a device key was refused: the session has another key, or the refresh token is outdated. */

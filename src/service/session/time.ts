@@ -2,12 +2,12 @@
  * The two scales of time. Both are milliseconds since the epoch, and the compiler keeps them apart; at runtime they are numbers.
  *
  * The store's time continues evenly even if somebody sets a clock. It decides whether a token was reused, a session has expired or a
- * device cookie is fresh, so the domain and the stores know no other scale. Access tokens and operators use the wall clock. It is ahead
- * of the store's time by a shift, which the store knows (`shiftMs` of its port).
+ * device cookie is fresh. Access tokens, other systems and operators use the wall clock. It is ahead of the store's time by a shift,
+ * which the store knows (`shiftMs` of its port).
  *
- * A time is converted at two edges: where an access token is signed or its expiry is checked (src/service/tokens/access-token.ts), and
- * where times are shown to people, entered by people, or sent to other systems (src/service/api, src/service/signals/delivery, the audit
- * and the history of a session). Durations are plain numbers whose names end with their unit.
+ * A time is converted where it meets the other scale: in access tokens (src/service/tokens/access-token.ts), beside the times of other
+ * systems (identity providers, src/service/signals), and where people see or enter it (src/service/api, the audit, the history of a
+ * session). Durations are plain numbers whose names end with their unit.
  */
 export type StoreMs = number & { readonly __brand: "StoreMs" };
 export type WallMs = number & { readonly __brand: "WallMs" };

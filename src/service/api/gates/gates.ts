@@ -63,8 +63,7 @@ const ROTATING_RPCS: ReadonlySet<string> = new Set(["Refresh", "GrantToken", "Re
 type CallTolerances = { readonly rotationMs: number; readonly othersMs: number };
 
 /**
- * Refuses calls under overload, all but probes and calls that end or update sessions, and after a stall of the process those that may be
- * too old.
+ * Refuses calls under overload, all but probes and the `URGENT` ones, and after a stall of the process those that may be too old.
  * @param accept returns whether an ordinary call is accepted now
  */
 export function admissionControl(accept: () => boolean, tolerances: CallTolerances): Gate {

@@ -1,4 +1,4 @@
-/** Decides what each internal service may do: the port between the admin API and the store of its credentials. */
+/** What internal services may do, and the port between the admin API and their credentials. */
 
 /** The scopes that a credential of the admin API can have. */
 export const SCOPES = [

@@ -30,8 +30,8 @@ const INACTIVE: Introspection = { active: false };
 
 /**
  * Returns whether an access token or a refresh token would be accepted now (RFC 7662 section 2.2). Nothing is rotated. A refresh token
- * that was used before, so that a refresh with it would end the session, is inactive. The introspection does not end the session. A token
- * that is bound to a key is active if it would be accepted with a proof of the key.
+ * that was used before, so that a refresh with it would end the session, is inactive. The introspection does not end the session. If a
+ * session has a key, or requires one, the token is active if it would be accepted with a proof of the key.
  */
 export async function introspect(deps: Deps, text: string): Promise<Introspection> {
   const parsed = deps.refreshTokens.parse(text);

@@ -93,7 +93,8 @@ export function decide(
   // The token was replaced only recently, so its tab may have sent the request before it received the newer token.
   const late = (ahead === 0 || ahead === -1) && within(siblingsSince, 2 * reuseIntervalMs);
 
-  // Rule 1: a token that was replaced a moment ago gets the same new token again. Another tab or a repeated or slow request presents it.
+  // Rule 1: a new token that was made a moment ago is returned again. A repeated or slow request, or one of another tab, presents the token
+  // that it replaces, or it is presented itself.
   if (within(childMintedAt, reuseIntervalMs) && (child || confirmed || late)) {
     return { outcome: "repeat", next: { ...state, childServedAt: now } };
   }

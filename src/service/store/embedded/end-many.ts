@@ -1,8 +1,8 @@
 /**
  * Ends many sessions: those of a subject, and those that have expired.
  *
- * No transaction deletes more than `FEW_TO_END` sessions, so that none blocks the event loop for long. In a bulk logout, of a subject with
- * many sessions, one transaction stores the time of creation up to which they end. From then on they count as ended (ENDED in the SQL
+ * No transaction here ends more than `FEW_TO_END` sessions, so that none blocks the event loop for long. In a bulk logout, of a subject
+ * with many sessions, one transaction stores the time of creation up to which they end. From then on they count as ended (ENDED in the SQL
  * statements). The transactions that follow delete their rows and append their log entries. Other work runs in between.
  */
 import { randomBytes } from "node:crypto";

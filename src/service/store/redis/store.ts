@@ -1,6 +1,6 @@
 /**
- * The store on Redis. Every method of the port runs one script on the keys of one partition (scripts.ts, lua/), in one round trip. The
- * modules that this file puts together decode the replies of the scripts; connection/connection.ts handles failing connections.
+ * The store on Redis. A step of one session is one script on the keys of one partition (scripts.ts, lua/), in one round trip; what is about
+ * many runs several. The modules that this file puts together decode the replies; connection/connection.ts handles connections that fail.
  */
 import { DEFAULT_RETENTION_MS, type StoreWithSignals } from "../../signals/ports.ts";
 import { createAttached } from "./attached.ts";

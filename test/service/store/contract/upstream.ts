@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import type { NewSession, ProviderNote, Upstream } from "../../../../src/service/session/model.ts";
 import { CAP, type Context } from "../../../support/store/context.ts";
-import { elsewhere, IDLE, newSession, nonce, subject } from "../../../support/store/sessions.ts";
+import { ALREADY_ENDED, ENDED, elsewhere, IDLE, newSession, nonce, subject } from "../../../support/store/sessions.ts";
 
 /** More than one script ends on Redis. */
 const MANY = 140;
@@ -52,6 +52,12 @@ export function upstreamContract(context: () => Context): void {
       expect([login, await store.sessionsOf(login)]).toEqual([login, []]);
     }
     expect(await bySession('a"')).toHaveLength(1);
+  });
+
+  test("a session whose provider names no Unicode text ends like others", async () => {
+    const sid = await logIn({ subject: "\ud800" }, subject(), { claims: '{"actor":{"role":1}}' });
+    expect(await context().store.end(sid, "logout")).toEqual(ENDED);
+    expect(await context().store.end(sid, "logout")).toEqual(ALREADY_ENDED);
   });
 
   test("sessions that have ended do not stay", async () => {

@@ -70,7 +70,7 @@ type ByVerb = {
   upstream: [login: string];
 };
 
-/** The name of a script in lua/, without its ending. */
+/** The name of a script that has a deadline (scripts.ts): that of its file in lua/, without the ending. */
 export type Verb = keyof ByVerb;
 
 export type ArgumentsOf<V extends Verb> = Readonly<ByVerb[V]>;

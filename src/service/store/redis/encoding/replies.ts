@@ -19,7 +19,7 @@ const TIME = 1;
 /** The offset of the session's record in a reply. A letter and the time precede it. */
 const RECORD = 7;
 
-/** The letter that precedes the outcome's letter in a reply if the refresh has bound the session to its device key. */
+/** The letter that precedes the outcome's letter in a reply if the refresh has bound the session to its key. */
 const FIRST_USE = "b";
 
 type Rotated = Extract<RotateOutcome, { readonly ok: true }>;

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Estimates how many sessions are live, from a random sample of the chunks of the order of creation (lib/partition.lua).
+-- Estimates how many sessions are live, from a random sample of the chunks of the order of creation (lib/order.lua).
 -- KEYS  any partitions of one slot
 -- ARGV  1 how many chunks of each partition to look at
 -- Returns the number as text. It is exact for partitions with no more chunks than that.

@@ -16,6 +16,7 @@
 -- @include lib/deadline.lua: ARGC, now, shift
 -- @include lib/actor.lua: actor_of
 -- @include lib/bulk_logouts.lua: find_bulk_logout
+-- @include lib/commands.lua: require_commands
 -- @include lib/end_sessions.lua: end_sessions
 -- @include lib/eviction.lua: choose_among_few, choose_among_many, choose_within_limit, parse_limit
 -- @include lib/head.lua: entry_of, subject_of
@@ -49,6 +50,7 @@ if existing then return reserved_life == '' and { 'created', existing, '', '' } 
 local reserved = reserved_life ~= '' and redis.call('GET', partition .. KEY.reserved .. sid)
 if reserved and now < tonumber(reserved) then return { 'ended' } end
 
+require_commands(partition, 'GET SET HGET HSET HDEL HRANDFIELD ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT PEXPIRETIME')
 local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again', '' } end
 

@@ -32,7 +32,7 @@ local instance,
 local CHUNKS = 2 -- the number of chunks that one run examines, in about 0.1 ms
 local partition = KEYS[1]
 lease, marker_life = tonumber(lease), tonumber(marker_life)
-require_commands(partition, 'SET PEXPIREAT PEXPIRETIME ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE')
+require_commands(partition, 'GET SET PEXPIREAT PEXPIRETIME ZADD ZRANGE ZREM HSET HDEL HGET ZREMRANGEBYSCORE')
 
 local owner, held = string.match(redis.call('GET', partition .. KEY.expiry_turn) or '', '^(%S+) (%d+)$')
 local left = owner and tonumber(held) - now or 0

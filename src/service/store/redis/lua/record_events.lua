@@ -7,11 +7,13 @@
 --       record, or '' if it has none; its sid, or '*' for a logout of everyone; the subject, or ''; its text, without a newline; and for
 --       the creation of a session what its record lacks of that text, else ''
 -- @include lib/deadline.lua: ARGC, now, shift
+-- @include lib/commands.lua: require_commands
 -- @include lib/head.lua: created_of, lifetimes_of, subject_of
 -- @include lib/live.lua: live
 -- @include lib/lives.lua: slack
 -- @include lib/session_events.lua: index_events
 local partition, keep, most = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+require_commands(partition, 'GET MGET SET HGET HSET HDEL HRANDFIELD ZADD ZREMRANGEBYSCORE PEXPIREAT PEXPIRETIME')
 local expires = now + shift + keep
 
 -- Returns false if the event is skipped because the events of its session were removed.

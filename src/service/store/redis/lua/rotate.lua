@@ -63,7 +63,7 @@ if flags > PLAIN or has_presentation then
   if WITH_SESSION[verdict] then return WITH_SESSION[verdict] .. struct.pack('>I6', now) .. record end
 end
 
--- The rules of `decide`, by its numbers and with its names. The outcomes are its own, by their letters in the reply.
+-- The rules of `decide`, by its numbers and with its names. The outcomes, of which it lacks TWO_HOLDERS, are letters of the reply.
 local REPEAT, ROTATE, HEAL, RECOVER, REUSE, TWO_HOLDERS = 'p', 'r', 'h', 'v', 'x', 'y'
 local held = verdict == 'held'
 local ahead = generation - state_generation

@@ -4,7 +4,7 @@
 -- ARGV  the first locals, in this order
 -- Returns 'rewound' if the log has another signal with that number, or has never reached it; 'behind' and the number of the oldest
 -- signal in the log (of the next one, if the log is empty), if signals after the last one were dropped; otherwise 'more' or 'end' and
--- the signals; after a signal whose time begins with 0, in a line of its own, the actor (lib/partition.lua).
+-- the signals; after a signal whose time begins with 0, in a line of its own, the actor (`with_actor`).
 -- @include lib/deadline.lua: ARGC
 -- @include lib/order.lua: earlier
 -- @include lib/signal_log.lua: append_signals, with_actor

@@ -8,6 +8,7 @@ import { loadScripts } from "../../../../../src/service/store/redis/scripts.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../../../../src/service/store/redis/store.ts";
 import { type RedisServer, startRedis, startRedisCluster } from "../../../../support/redis.ts";
 import { redisOptions } from "../../../../support/store/backends.ts";
+import { dueOf, loginWith, RETENTION, recordOf } from "../../../../support/store/event-records.ts";
 import { untilReached } from "../../../../support/store/reached.ts";
 import {
   ENDED,
@@ -179,6 +180,7 @@ describe("a permission that is taken away while the service runs", () => {
     "zremrangebyscore",
     "pexpireat",
     "pexpiretime",
+    "get",
     "hget",
     "hset",
     "hdel",
@@ -198,6 +200,30 @@ describe("a permission that is taken away while the service runs", () => {
     await allow(redis, [NAME, `+${command}`]);
     expect(await until(() => store.end(session.sid, "logout"))).toEqual(ENDED);
     expect((await store.revocations(undefined)).revocations).toMatchObject([{ sid: session.sid }]);
+  });
+
+  test.each(["hset", "zadd", "hrandfield"])("%s: a login does nothing by halves", async (command) => {
+    const redis = await server();
+    await allow(redis);
+    const store = await open(redis.url);
+    const before = await contents(redis);
+    await allow(redis, [NAME, `-${command}`]);
+    await expect(store.create(newSession(subject()), nonce(), { cap: 10 })).rejects.toThrow(StoreUnavailable);
+    expect(await contents(redis)).toEqual(before);
+  });
+
+  test.each(["set", "zadd"])("%s: an event that cannot be stored stays due", async (command) => {
+    const redis = await server();
+    await allow(redis);
+    const store = await open(redis.url);
+    const { sid } = await loginWith(store, subject(), {}, {});
+    await store.end(sid, "logout", {});
+    const due = await dueOf(store, sid);
+    await allow(redis, [NAME, `-${command}`]);
+    const records = due.map(({ event }) => recordOf(event));
+    expect(await store.recordEvents(records, RETENTION)).toEqual(records);
+    await allow(redis, [NAME, `+${command}`]);
+    expect(await until(() => dueOf(store, sid))).toEqual(due);
   });
 
   test("a channel: an ending reaches no listener, and stands", async () => {

@@ -25,10 +25,12 @@ local function block_at(record, kind)
   return from, from
 end
 
--- Returns the fields of a session that its record has as JSON.
+-- Returns the fields of a session that its record has as JSON; none if they cannot be read here, as a provider's name that is no Unicode.
 local function facts_of(record)
   local at, after = block_at(record, FACTS)
-  return at < after and cjson.decode(string.sub(record, at + 3, after - 1)) or {}
+  if at == after then return {} end
+  local ok, facts = pcall(cjson.decode, string.sub(record, at + 3, after - 1))
+  return ok and facts or {}
 end
 
 -- Returns a record with other bytes in place of those from a position to the one before `after`.

@@ -14,7 +14,7 @@
 -- updates the index afterwards.
 local function end_sessions(partition, sids, reason, now, marker_life, note, subject)
   if #sids == 0 then return {} end
-  require_commands(partition, 'DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT PEXPIRETIME HGET HSET HDEL')
+  require_commands(partition, 'DEL SET MGET ZADD ZRANGE ZREM ZREVRANGEBYLEX ZREMRANGEBYSCORE PEXPIREAT PEXPIRETIME GET HGET HSET HDEL')
   -- @include lib/order.lua: remove_from_order
   -- @include lib/session_events.lua: complete_creation
   local expires = now + marker_life

@@ -114,8 +114,8 @@ local function oldest_of_many(partition, many_key, from, count, except, now)
   return found, removed
 end
 
--- The three functions below return which sessions have to end. If the new session may not be created after that, they also return the reply
--- with which the script ends. `new` describes the new session; `sids` are those of its subject if it has few, otherwise false.
+-- The three functions below return which sessions have to end. If the new session may not be created after that, the first two also return
+-- the reply with which the script ends. `new` describes the new session; `sids` are those of its subject if it has few, otherwise false.
 
 -- Chooses for the limit.
 local function choose_within_limit(partition, new, sids, limit, progress, all_ended_until, now)
@@ -160,7 +160,7 @@ local function choose_among_many(partition, new, cap, subject_ended_until, now)
   return chosen, excess > most and #chosen + removed > 0 and { 'again' } or nil
 end
 
--- Chooses for the cap of a subject that has few sessions. In place of a reply, it returns the subject's sessions without those that have
+-- Chooses for the cap of a subject that has few sessions. It also returns the subject's sessions without those that have
 -- expired (below the cap only at the front).
 local function choose_among_few(partition, new, sids, cap, now)
   if #sids < math.min(cap, MOST) * ID then return {}, drop_expired(partition, sids, now) end

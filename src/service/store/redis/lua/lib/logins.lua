@@ -7,9 +7,7 @@
 local function leave_logins(partition, sid, record)
   if not string.find(record, '"upstream":', BODY, true) then return end
   -- @include lib/blocks.lua: facts_of
-  -- A name of the provider that is no valid text cannot be read here. Its entry goes when it expires.
-  local ok, facts = pcall(facts_of, record)
-  local login = ok and facts.upstream
+  local login = facts_of(record).upstream -- If they cannot be read, the entry goes when it expires.
   if not login then return end
   for kind, name in pairs({ sid = login.sessionId, sub = login.subject }) do
     local hashed = redis.sha1hex(#login.issuer .. ':' .. login.issuer .. kind .. ':' .. name)
