@@ -61,7 +61,7 @@ export async function revokeOthers(
 ): Promise<{ readonly ok: true; readonly count: number } | Refused> {
   const current = await requireCurrent(deps, caller);
   if (!current.ok) return current;
-  const options = { except: caller.sid, actor: caller.sid, origin: originOfCall(caller, requester) };
+  const options = { except: caller.sid, caller: caller.sid, origin: originOfCall(caller, requester) };
   const outcome = await deps.store.endAll(caller.sub, "revoked_others", options);
   if (!outcome.ok) return refuseRevoked(caller);
   for (const { sid, actor = actorOf(caller) } of outcome.ended) {

@@ -128,11 +128,11 @@ export interface SessionStore extends SessionEventLog, AttachedSessions {
    */
   end(sid: SessionId, reason: EndReason, origin?: Origin, holder?: EndingHolder): Promise<EndOutcome>;
 
-  /** Ends the session `target` on behalf of the live session `actor` of the same subject. */
-  endOwned(actor: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
+  /** Ends the session `target` on behalf of the live session `caller` of the same subject, which may be `target` itself. */
+  endOwned(caller: SessionId, target: SessionId, reason: EndReason, origin?: Origin): Promise<EndOwnedOutcome>;
 
   /**
-   * Ends all sessions that a subject has at this moment, except `except`. A session that is created later stays. If the option `actor`
+   * Ends all sessions that a subject has at this moment, except `except`. A session that is created later stays. If the option `caller`
    * names a session, nothing ends unless that session is live.
    */
   endAll(subject: string, reason: EndReason, options?: EndAllOptions): Promise<EndAllOutcome>;
@@ -215,7 +215,7 @@ export type AuditedStore<Verb extends keyof SessionStore> = {
 /** What the holder of a refresh token presents in order to end its session. */
 export type EndingHolder = Pick<TokenFields, "issuedAt"> & { readonly proof?: KeyProof | undefined };
 
-export type EndAllOptions = { readonly except?: SessionId; readonly actor?: SessionId; readonly origin?: Origin };
+export type EndAllOptions = { readonly except?: SessionId; readonly caller?: SessionId; readonly origin?: Origin };
 
 /** Thrown for a cursor that this store did not make. */
 export class InvalidCursor extends Error {

@@ -121,15 +121,15 @@ export type EndOutcome =
       readonly actor?: string | undefined;
     };
 
-/** `not_found`: the target is not live, or belongs to another subject. `actor_ended`: the session of the caller is not live. */
+/** `not_found`: the target is not live, or belongs to another subject. `caller_ended`: the session of the caller is not live. */
 export type EndOwnedOutcome =
   | { readonly ok: true; readonly actor?: string | undefined }
-  | { readonly ok: false; readonly reason: "not_found" | "actor_ended" };
+  | { readonly ok: false; readonly reason: "not_found" | "caller_ended" };
 
 /** `count` sessions have ended. The caller records the endings in `ended`, oldest first. The others are recorded later (events.ts). */
 export type EndAllOutcome =
   | { readonly ok: true; readonly ended: readonly EndedSession[]; readonly count: number }
-  | { readonly ok: false; readonly reason: "actor_ended" };
+  | { readonly ok: false; readonly reason: "caller_ended" };
 
 export type ExpiredSession = EndedSession & {
   /** Absent if the store does not know the subject any more, because no instance looked for expired sessions for minutes. */

@@ -45,7 +45,7 @@ test.each<[string, Partial<SessionStore>, typeof OTHER | undefined, object, read
   ],
   [
     "stays if the caller's has ended a moment ago",
-    { find: findOf(sessionOf()), endOwned: async () => ({ ok: false, reason: "actor_ended" }) },
+    { find: findOf(sessionOf()), endOwned: async () => ({ ok: false, reason: "caller_ended" }) },
     OTHER,
     REVOKED,
     [],
@@ -65,10 +65,10 @@ test("all other sessions of the caller end, and those that the store names are r
   expect(await revokeOthers(port, CALLER, REQUESTER)).toEqual({ ok: true, count: 3 });
   expect(port.steps).toEqual([
     ["find", SID],
-    ["endAll", "alice", "revoked_others", { except: SID, actor: SID, origin: ORIGIN }],
+    ["endAll", "alice", "revoked_others", { except: SID, caller: SID, origin: ORIGIN }],
     ["audit", endedAt(OTHER, "revoked_others")],
   ]);
-  const after = script({ find, endAll: async () => ({ ok: false, reason: "actor_ended" }) });
+  const after = script({ find, endAll: async () => ({ ok: false, reason: "caller_ended" }) });
   expect(await revokeOthers(after, CALLER, REQUESTER)).toEqual(REVOKED);
   expect(after.stepsOf("audit")).toEqual([]);
 });

@@ -138,7 +138,7 @@ const step = fc.oneof(
       user: pick,
       reason,
       except: fc.boolean(),
-      actor: fc.boolean(),
+      isCaller: fc.boolean(),
       session: pick,
     }),
   },
@@ -398,7 +398,7 @@ async function play(history: readonly Step[]): Promise<void> {
       case "endAll": {
         const options = {
           ...(step.except ? { except: sid(step.session) } : {}),
-          ...(step.actor ? { actor: sid(step.session) } : {}),
+          ...(step.isCaller ? { caller: sid(step.session) } : {}),
         };
         const expected = model.endAll(user(step.user), step.reason, options);
         await all(expected, (store) => store.endAll(user(step.user), step.reason, { ...options, origin: ORIGIN }));

@@ -36,7 +36,7 @@ const step = fc.oneof(
       does: fc.constant("endAll" as const),
       reason,
       except: fc.option(pick),
-      actor: fc.option(pick),
+      caller: fc.option(pick),
     }),
   },
   { weight: 3, arbitrary: fc.record({ does: fc.constant("create" as const), replaces: fc.option(pick) }) },
@@ -117,8 +117,8 @@ async function play(history: readonly Step[]): Promise<void> {
         await Promise.all(backends.map((backend) => backend.endPart(user)));
         break;
       case "endAll": {
-        const [except, actor] = [maybe(step.except), maybe(step.actor)];
-        const options = { ...(except !== undefined && { except }), ...(actor !== undefined && { actor }) };
+        const [except, caller] = [maybe(step.except), maybe(step.caller)];
+        const options = { ...(except !== undefined && { except }), ...(caller !== undefined && { caller }) };
         const expected = counted(model.endAll(user, step.reason, options));
         await all(expected, async (store) => counted(await store.endAll(user, step.reason, options)));
         await advance(1);
@@ -153,9 +153,9 @@ async function play(history: readonly Step[]): Promise<void> {
         await all(model.end(sid(step.session), "logout"), (store) => store.end(sid(step.session), "logout"));
         break;
       case "endOwned": {
-        const [actor, target] = [sid(step.session), sid(step.target)];
-        await all(model.endOwned(actor, target, "revoked_by_owner"), (store) =>
-          store.endOwned(actor, target, "revoked_by_owner"),
+        const [caller, target] = [sid(step.session), sid(step.target)];
+        await all(model.endOwned(caller, target, "revoked_by_owner"), (store) =>
+          store.endOwned(caller, target, "revoked_by_owner"),
         );
         break;
       }

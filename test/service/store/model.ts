@@ -263,9 +263,9 @@ export class ModelStore {
     return { ok: true, wasLive: false };
   }
 
-  endOwned(actor: SessionId, target: SessionId, reason: EndReason): EndOwnedOutcome {
-    const subject = this.#live(actor)?.session.subject;
-    if (subject === undefined) return { ok: false, reason: "actor_ended" };
+  endOwned(caller: SessionId, target: SessionId, reason: EndReason): EndOwnedOutcome {
+    const subject = this.#live(caller)?.session.subject;
+    if (subject === undefined) return { ok: false, reason: "caller_ended" };
     if (this.#live(target)?.session.subject !== subject) return { ok: false, reason: "not_found" };
     const ended = this.#end(target, reason);
     return { ok: true, ...(ended !== undefined && { actor: ended }) };
@@ -274,10 +274,10 @@ export class ModelStore {
   endAll(
     subject: string,
     reason: EndReason,
-    { except, actor }: { except?: SessionId; actor?: SessionId },
+    { except, caller }: { except?: SessionId; caller?: SessionId },
   ): EndAllOutcome {
-    if (actor !== undefined && this.#live(actor)?.session.subject !== subject) {
-      return { ok: false, reason: "actor_ended" };
+    if (caller !== undefined && this.#live(caller)?.session.subject !== subject) {
+      return { ok: false, reason: "caller_ended" };
     }
     const sids = this.#ofSubject(subject).filter((sid) => sid !== except);
     const ended = sids.map((sid) => ({ sid, actor: this.#end(sid, reason) }));

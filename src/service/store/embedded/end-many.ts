@@ -91,13 +91,13 @@ function endAllStep(
   { sql, sessions, end }: EndingDeps,
   subject: string,
   reason: EndReason,
-  { except = "" as SessionId, actor, origin }: EndAllOptions,
+  { except = "" as SessionId, caller, origin }: EndAllOptions,
   id: string,
   now: StoreMs,
 ): EndAllOutcome | string {
   const note = noteOf(origin);
-  if (actor !== undefined && sessions.live(actor, now)?.subject !== subject)
-    return { ok: false, reason: "actor_ended" };
+  if (caller !== undefined && sessions.live(caller, now)?.subject !== subject)
+    return { ok: false, reason: "caller_ended" };
   const other = sql.endOf.get(subject) as EndRow | undefined;
   if (other !== undefined) return other.id;
   const rows = sql.ofSubject.all(subject, FEW_TO_END + 1) as ExpiringRow[];

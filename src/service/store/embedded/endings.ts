@@ -40,10 +40,10 @@ export function createEndings(deps: Deps): Pick<SessionStore, "end" | "endOwned"
       }
     },
 
-    async endOwned(actor, target, reason, origin) {
+    async endOwned(caller, target, reason, origin) {
       return write("FULL", (now) => {
-        const subject = sessions.live(actor, now)?.subject;
-        if (subject === undefined) return { ok: false, reason: "actor_ended" };
+        const subject = sessions.live(caller, now)?.subject;
+        if (subject === undefined) return { ok: false, reason: "caller_ended" };
         if (sessions.live(target, now)?.subject !== subject) return { ok: false, reason: "not_found" };
         return { ok: true, actor: end(target, reason, now, noteOf(origin), subject).actor };
       });

@@ -30,7 +30,7 @@ export function createAttached(
 
   const end = async ({ tag, sid }: Note): Promise<ExpiredSession | undefined> => {
     const found = decodeFound(sid, await runner.run("find", [tagOfSession(sid)], [sid]));
-    const outcome = await endOwned(sid, sid, "actor_ended", {});
+    const outcome = await endOwned(sid, sid, "actor_ended", {}); // Only if it is live: `end` would also mark and log it otherwise.
     await runner.run("detach", [tag], [sid]);
     if (!outcome.ok) return undefined;
     return { sid, subject: found.ok ? found.session.subject : undefined, actor: outcome.actor };

@@ -34,6 +34,7 @@ export function createCreation(
       const elsewhere = replaces !== undefined && tagOfSession(replaces) !== tag ? replaces : undefined;
       const endElsewhere = async (): Promise<EndedSession | undefined> => {
         if (elsewhere === undefined) return undefined;
+        // Only if it is live: `end` would also mark and log it otherwise.
         const outcome = await endOwned(elsewhere, elsewhere, "replaced", origin);
         return outcome.ok ? { sid: elsewhere, actor: outcome.actor } : undefined;
       };

@@ -61,10 +61,10 @@ export function createSubjectEnds(
   };
 
   return {
-    async endAll(subject, reason, { except = "", actor = "", origin } = {}) {
+    async endAll(subject, reason, { except = "", caller = "", origin } = {}) {
       const tag = tagOfSubject(subject);
       const id = randomBytes(ID_BYTES).toString("base64url");
-      const args = [subject, reason, markerLifeMs, except, actor, id, noteOf(origin)] as const;
+      const args = [subject, reason, markerLifeMs, except, caller, id, noteOf(origin)] as const;
       for (;;) {
         const [outcome, ...sids] = buffers(await runner.run("end_all", [tag], args));
         switch (text(outcome)) {
@@ -83,7 +83,7 @@ export function createSubjectEnds(
           }
           default:
             await acknowledge(tag, []);
-            return { ok: false, reason: "actor_ended" };
+            return { ok: false, reason: "caller_ended" };
         }
       }
     },

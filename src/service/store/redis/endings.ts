@@ -31,14 +31,14 @@ export function createEndings(
       return outcome;
     },
 
-    async endOwned(actor, target, reason, origin) {
-      const tag = tagOfSession(actor);
+    async endOwned(caller, target, reason, origin) {
+      const tag = tagOfSession(caller);
       if (tag !== tagOfSession(target)) {
-        // A session in another partition has another subject, so the actor may not end it. Only the reason for the refusal is determined.
-        const { ok } = decodeFound(actor, await runner.run("find", [tag], [actor]));
-        return { ok: false, reason: ok ? "not_found" : "actor_ended" };
+        // A session in another partition has another subject, so the caller may not end it. Only the reason for the refusal is determined.
+        const { ok } = decodeFound(caller, await runner.run("find", [tag], [caller]));
+        return { ok: false, reason: ok ? "not_found" : "caller_ended" };
       }
-      const args = [actor, target, reason, markerLifeMs, noteOf(origin)] as const;
+      const args = [caller, target, reason, markerLifeMs, noteOf(origin)] as const;
       const outcome = endOwnedOutcome(await runner.run("end_owned", [tag], args));
       await acknowledge(tag, outcome.ok ? [KEY.marker + target] : []);
       return outcome;

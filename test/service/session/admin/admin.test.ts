@@ -52,7 +52,7 @@ describe("the sessions of a subject", () => {
   });
 
   test("are not reported as ended if the store has ended none", async () => {
-    const port = script({ endAll: async () => ({ ok: false, reason: "actor_ended" }) });
+    const port = script({ endAll: async () => ({ ok: false, reason: "caller_ended" }) });
     await expect(revokeSubject(port, "alice", undefined, REQUESTER)).rejects.toThrow("no actor was named");
   });
 });

@@ -48,7 +48,7 @@ test("a failure is passed on, and is not recorded as done", async () => {
 });
 
 test("nothing is removed, or recorded as removed, if the store has ended no session", async () => {
-  const port = script({ endAll: async () => ({ ok: false, reason: "actor_ended" }) });
+  const port = script({ endAll: async () => ({ ok: false, reason: "caller_ended" }) });
   await expect(forgetSubject(port, "alice", REQUESTER)).rejects.toThrow("no actor was named");
   expect(port.stepsOf("audit")).toEqual([]);
 });

@@ -69,7 +69,7 @@ export function dueRecordsContract(context: () => Context): void {
     ],
     [
       "the ending of others",
-      (store, { user, b }) => store.endAll(user, "revoked_others", { except: b, actor: b, origin: ORIGIN }),
+      (store, { user, b }) => store.endAll(user, "revoked_others", { except: b, caller: b, origin: ORIGIN }),
       "revoked_others",
     ],
     [

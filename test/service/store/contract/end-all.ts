@@ -32,7 +32,7 @@ export function endAllContract(context: () => Context): void {
       const { store, login } = context();
       const user = subject();
       const [a, b, c] = [await login(user), await login(user), await login(user)];
-      expect(await store.endAll(user, "revoked_others", { except: b.sid, actor: b.sid })).toEqual(
+      expect(await store.endAll(user, "revoked_others", { except: b.sid, caller: b.sid })).toEqual(
         endedAll(a.sid, c.sid),
       );
       expect((await store.list(user, 10, undefined)).sessions.map(({ sid }) => sid)).toEqual([b.sid]);
@@ -49,16 +49,16 @@ export function endAllContract(context: () => Context): void {
       expect(await store.endAll(user, "revoked_subject")).toEqual(endedAll(live.sid));
     });
 
-    test("an actor that has ended, or is of another subject, ends nothing", async () => {
+    test("a caller that has ended, or is of another subject, ends nothing", async () => {
       const { store, login } = context();
       const user = subject();
-      const [actor, other] = [await login(user), await login(user)];
-      await store.end(actor.sid, "logout");
+      const [caller, other] = [await login(user), await login(user)];
+      await store.end(caller.sid, "logout");
       const foreign = [await login(neighbour(user)), await login(elsewhere(user))];
-      for (const { sid } of [actor, ...foreign]) {
-        expect(await store.endAll(user, "revoked_others", { except: sid, actor: sid })).toEqual({
+      for (const { sid } of [caller, ...foreign]) {
+        expect(await store.endAll(user, "revoked_others", { except: sid, caller: sid })).toEqual({
           ok: false,
-          reason: "actor_ended",
+          reason: "caller_ended",
         });
       }
       expect((await store.find(other.sid)).ok).toBe(true);

@@ -79,20 +79,20 @@ export function endContract(context: () => Context): void {
     test("a session ends another one of its subject, or itself", async () => {
       const { store, login, logged } = context();
       const user = subject();
-      const [actor, target] = [await login(user), await login(user)];
-      expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toEqual({ ok: true });
+      const [caller, target] = [await login(user), await login(user)];
+      expect(await store.endOwned(caller.sid, target.sid, "revoked_by_owner")).toEqual({ ok: true });
       expect(await store.find(target.sid)).toEqual({ ok: false, reason: "revoked" });
       expect(await logged(target.sid)).toEqual(["revoked_by_owner"]);
-      expect(await store.endOwned(actor.sid, actor.sid, "revoked_by_owner")).toEqual({ ok: true });
-      expect(await store.find(actor.sid)).toEqual({ ok: false, reason: "revoked" });
+      expect(await store.endOwned(caller.sid, caller.sid, "revoked_by_owner")).toEqual({ ok: true });
+      expect(await store.find(caller.sid)).toEqual({ ok: false, reason: "revoked" });
     });
 
     test("a session of another subject is not found, in the same partition or another", async () => {
       const { store, login } = context();
       const user = subject();
-      const actor = await login(user);
+      const caller = await login(user);
       for (const target of [await login(neighbour(user)), await login(elsewhere(user))]) {
-        expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toEqual({
+        expect(await store.endOwned(caller.sid, target.sid, "revoked_by_owner")).toEqual({
           ok: false,
           reason: "not_found",
         });
@@ -103,9 +103,9 @@ export function endContract(context: () => Context): void {
     test("a session that is not there is not found, and not marked", async () => {
       const { store, login } = context();
       const user = subject();
-      const actor = await login(user);
+      const caller = await login(user);
       const unknown = sidOf(user);
-      expect(await store.endOwned(actor.sid, unknown, "revoked_by_owner")).toEqual({
+      expect(await store.endOwned(caller.sid, unknown, "revoked_by_owner")).toEqual({
         ok: false,
         reason: "not_found",
       });
@@ -115,15 +115,15 @@ export function endContract(context: () => Context): void {
     test("an ended session ends nothing", async () => {
       const { store, login } = context();
       const user = subject();
-      const [actor, target, other] = [await login(user), await login(user), await login(elsewhere(user))];
-      await store.end(actor.sid, "logout");
-      expect(await store.endOwned(actor.sid, target.sid, "revoked_by_owner")).toEqual({
+      const [caller, target, other] = [await login(user), await login(user), await login(elsewhere(user))];
+      await store.end(caller.sid, "logout");
+      expect(await store.endOwned(caller.sid, target.sid, "revoked_by_owner")).toEqual({
         ok: false,
-        reason: "actor_ended",
+        reason: "caller_ended",
       });
-      expect(await store.endOwned(actor.sid, other.sid, "revoked_by_owner")).toEqual({
+      expect(await store.endOwned(caller.sid, other.sid, "revoked_by_owner")).toEqual({
         ok: false,
-        reason: "actor_ended",
+        reason: "caller_ended",
       });
       expect((await store.find(target.sid)).ok).toBe(true);
     });

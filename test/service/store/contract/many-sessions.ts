@@ -136,7 +136,7 @@ export function manySessionsContract(context: () => Context): void {
     const created = await logins(user);
     const spared = created[150] as Login;
     const others = sidsOf(created.filter((each) => each !== spared));
-    const outcome = await store.endAll(user, "revoked_others", { except: spared.sid, actor: spared.sid });
+    const outcome = await store.endAll(user, "revoked_others", { except: spared.sid, caller: spared.sid });
     const fresh = await login(user);
     if (!outcome.ok) throw new Error(outcome.reason);
     expect(outcome.count).toBe(MANY - 1);
@@ -232,12 +232,12 @@ export function manySessionsContract(context: () => Context): void {
     const created = await logins(user);
     const [a, b] = [created[3] as Login, created[280] as Login];
     const outcomes = await Promise.all([
-      store.endAll(user, "revoked_others", { except: a.sid, actor: a.sid }),
-      other.endAll(user, "revoked_others", { except: b.sid, actor: b.sid }),
+      store.endAll(user, "revoked_others", { except: a.sid, caller: a.sid }),
+      other.endAll(user, "revoked_others", { except: b.sid, caller: b.sid }),
     ]);
     const [won, lost] = outcomes[0].ok ? outcomes : [outcomes[1], outcomes[0]];
     expect(won).toMatchObject({ ok: true, count: MANY - 1 });
-    expect(lost).toEqual({ ok: false, reason: "actor_ended" });
+    expect(lost).toEqual({ ok: false, reason: "caller_ended" });
     expect(await listed(user, 10)).toEqual([outcomes[0].ok ? a.sid : b.sid]);
   });
 

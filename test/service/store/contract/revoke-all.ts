@@ -29,7 +29,7 @@ export function revokeAllContract(context: () => Context): void {
         expect(await store.find(old.sid)).toEqual({ ok: false, reason: "revoked" });
         expect(await store.rotate(old.sid, old.first, nonce())).toEqual({ ok: false, reason: "revoked" });
         expect(await store.end(old.sid, "logout")).toEqual(ALREADY_ENDED);
-        expect(await store.endOwned(old.sid, fresh.sid, "logout")).toEqual({ ok: false, reason: "actor_ended" });
+        expect(await store.endOwned(old.sid, fresh.sid, "logout")).toEqual({ ok: false, reason: "caller_ended" });
         expect(await store.endOwned(fresh.sid, old.sid, "logout")).toEqual({ ok: false, reason: "not_found" });
         const found = await store.find(fresh.sid);
         if (!found.ok) throw new Error("the login after it is not live");

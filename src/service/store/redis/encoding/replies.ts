@@ -145,7 +145,7 @@ export function endOwnedOutcome(reply: unknown): EndOwnedOutcome {
   const outcome = text(reply);
   if (outcome === ENDED) return { ok: true };
   if (outcome.startsWith(ENDED)) return { ok: true, actor: buffer(reply).toString("utf8", ENDED.length) };
-  return outcome === "not_found" || outcome === "actor_ended" ? { ok: false, reason: outcome } : unknownOutcome();
+  return outcome === "not_found" || outcome === "caller_ended" ? { ok: false, reason: outcome } : unknownOutcome();
 }
 
 /** Decodes the subject of a session, and that of its actor in a last line of its own, which is empty if there is none. */

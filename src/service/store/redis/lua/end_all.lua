@@ -4,7 +4,7 @@
 -- KEYS  1 partition
 -- ARGV  the first locals, in this order
 -- Returns a list: 'ended' and the ids of the sessions that were ended, oldest first, each followed by its actor (`end_sessions`); 'begun',
--- if the subject has many sessions. If nothing was ended, it returns 'actor_ended', if the session that must be live is not; 'again', if
+-- if the subject has many sessions. If nothing was ended, it returns 'caller_ended', if the session that must be live is not; 'again', if
 -- the caller must run the script again; or 'busy', while another bulk logout has to be completed first.
 -- @include lib/deadline.lua: ARGC, now
 -- @include lib/bulk_logouts.lua: BULK_LOGOUT, find_bulk_logout
@@ -16,7 +16,7 @@
 local subject, reason,
   marker_life, -- how long ended sessions stay marked, ms
   except, -- the session to spare, or ''
-  actor_sid, -- the session that must be live, or ''
+  caller_sid, -- the session that must be live, or ''
   id, -- an id of this logout
   note -- the text of the due records (event-text.ts), or ''
   = unpack(ARGV, 1, ARGC)
@@ -24,9 +24,9 @@ local MOST_BULK_LOGOUTS = 16 -- the most logouts of many sessions that may be un
 local partition = KEYS[1]
 local bulk_logouts = redis.call('GET', partition .. KEY.bulk_logouts) or ''
 if string.find(bulk_logouts, id, 1, true) or redis.call('GET', partition .. KEY.bulk_logout .. id) then return { 'begun' } end
-if actor_sid ~= '' then
-  local actor = live(partition, actor_sid, now)
-  if not actor or subject_of(actor) ~= subject then return { 'actor_ended' } end
+if caller_sid ~= '' then
+  local caller = live(partition, caller_sid, now)
+  if not caller or subject_of(caller) ~= subject then return { 'caller_ended' } end
 end
 local sids, unfinished = settle_index(partition, subject, now)
 if unfinished then return { 'again' } end
