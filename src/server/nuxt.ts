@@ -8,6 +8,8 @@ import type { User } from "./user.ts";
 /** The parts of `H3Event` that are used. */
 type Event = {
   readonly node: { readonly req: NodeRequestLike; readonly res: NodeResponseLike };
+  /** The path by which h3 looks for the page. h3 1 decodes it before it removes the base, but removes as many characters from the URL. */
+  readonly path?: string;
   readonly context: object;
 };
 
@@ -43,9 +45,10 @@ const isForErrorPage = (request: NodeRequestLike) =>
 export function sessionHandler(sessions: SessionsSource, options?: GateOptions) {
   const gate = createGate(sessions, options);
   const errorGate = createGate(sessions, { ...options, isPublic: () => true, isProtected: () => false });
-  const handler = async ({ node: { req, res }, context }: Event): Promise<Response | undefined> => {
+  const handler = async ({ node: { req, res }, path = "", context }: Event): Promise<Response | undefined> => {
     const check = isForErrorPage(req) ? errorGate : gate;
-    const passage = await check(pageRequestOf(req), req.socket.remoteAddress, { base: baseOf(req, context) });
+    const routing = { base: baseOf(req, context), ...(path && { routed: requestTarget(path).path }) };
+    const passage = await check(pageRequestOf(req), req.socket.remoteAddress, routing);
     // h3 2 calls the next handler unless this one returns something, even if the response has ended.
     if (passage.response) return passage.response;
     const user = await writePassage(passage, res);

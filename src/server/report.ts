@@ -50,13 +50,17 @@ export function toSafeReport(report: Report = createWarnings()): Report {
 export const NO_ADAPTER =
   "the session's adapter did not run for this request: in Next.js, the matcher in proxy.ts leaves its path out";
 
-/** Creates the default report: it writes the first event of each kind to the console, except refused requests. */
+/**
+ * Creates the default report: it writes the first event of each kind to the console, except refused requests. Each reason of the verifier is
+ * a kind: `unavailable`, as while it starts, must not hide that it is configured differently.
+ */
 function createWarnings(): Report {
   const written = new Set<string>();
   return (event) => {
     const text = textOf(event);
-    if (text === undefined || written.has(event.event)) return;
-    written.add(event.event);
+    const kind = event.event === "token_refused" ? event.reason : event.event;
+    if (text === undefined || written.has(kind)) return;
+    written.add(kind);
     console.warn(`@session-service/server: ${text}`);
   };
 }
@@ -68,7 +72,7 @@ function textOf(event: ServerSessionsEvent): string | undefined {
     case "service_failed":
       return `the session service has failed at ${event.path}: ${event.cause}`;
     case "token_refused":
-      return `the verifier refuses a new token of the service: ${event.reason}`;
+      return `the verifier does not accept a new token of the service: ${event.reason}`;
     case "request_refused":
       return undefined;
   }

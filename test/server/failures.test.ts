@@ -86,3 +86,17 @@ test("without a report, the first failure appears on the console", async () => {
   const text = "@session-service/server: the session service has failed at /v1/auth/refresh: ECONNREFUSED";
   expect(warn.mock.calls).toEqual([[text]]);
 });
+
+test("a verifier that has not started does not hide on the console that it has another issuer", async () => {
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+  onTestFinished(() => warn.mockRestore());
+  let isStarted = false;
+  const verify = async () => {
+    const reason = isStarted ? "wrong_issuer" : "unavailable";
+    isStarted = true;
+    return { ok: false, reason } as const;
+  };
+  const { sessions } = aServer(service, { ...kept.verifier, verify });
+  for (let view = 0; view < 3; view++) await sessions.authenticate((await renewable()).request());
+  expect(warn.mock.calls.flat().map((text) => text.split(": ").at(-1))).toEqual(["unavailable", "wrong_issuer"]);
+});

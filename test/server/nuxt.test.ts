@@ -92,6 +92,13 @@ test("below app.baseURL, paths are without it, and the login is below it, too", 
   ]);
 });
 
+test("an encoded base leads past no protection", async () => {
+  const isProtected = (path: string) => path.startsWith("/account");
+  const paths = ["/%6d%79/app/account", "/my/%61pp/account", "/%6dy/app/open"];
+  const responses = await getLikeNuxt("/my/app", { isPublic: () => true, isProtected }, paths);
+  expect(responses.map((response) => (response as unknown[])[0])).toEqual([303, 303, 200]);
+});
+
 test.each(["", "/app"])("the error of a public page is displayed to a stranger (base %j)", async (base) => {
   expect(await getLikeNuxt(base, OPEN, [`${base}/open/none`, `${base}/__nuxt_error`])).toEqual([
     [404, "/__nuxt_error?statusCode=404 of ended"],
