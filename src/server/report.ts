@@ -51,8 +51,8 @@ export const NO_ADAPTER =
   "the session's adapter did not run for this request: in Next.js, the matcher in proxy.ts leaves its path out";
 
 /**
- * Creates the default report: it writes the first event of each kind to the console, except refused requests. Each reason of the verifier is
- * a kind: `unavailable`, as while it starts, must not hide that it is configured differently.
+ * Creates the default report: it writes the first event of each kind to the console, except refused requests. Each reason of the verifier
+ * is a kind: `unavailable`, as while it starts, must not hide that it is configured differently.
  */
 function createWarnings(): Report {
   const written = new Set<string>();

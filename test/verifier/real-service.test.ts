@@ -1,5 +1,8 @@
 /** The verifier against the real service. */
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { createServer as createHttp2Server } from "node:http2";
 import { join } from "node:path";
 import { decodeProtectedHeader } from "jose";
 import { expect, onTestFinished, test } from "vitest";
@@ -147,6 +150,32 @@ test.each([
   const verifier = create({ adminUrl: publicUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, ...options });
   onTestFinished(() => verifier.close());
   await expect(verifier.ready).rejects.toThrow("adminUrl is not the admin API, but perhaps the public one");
+});
+
+test.each([
+  ["a stream over HTTP/2", createHttp2Server as unknown as typeof createServer, createVerifier, {}],
+  ["a stream over fetch", createServer, createWebVerifier, {}],
+  ["polls", createServer, createWebVerifier, { pollIntervalMs: 2000 }],
+])("a proxy that knows no route to the service is an outage, which `ready` waits for: %s", async (...row) => {
+  const [, createProxy, create, options] = row;
+  const service = await start({ ADMIN_PORT: String(await freePort()) });
+  const { adminUrl, adminToken } = service;
+  await service.kill9();
+  const proxy = createProxy((_, response) => {
+    response.writeHead(404, { "content-type": "text/plain" });
+    response.end("404 page not found");
+  });
+  await once(proxy.listen(Number(new URL(adminUrl).port), "127.0.0.1"), "listening");
+  const lost = Promise.withResolvers<void>();
+  const report = ({ event }: VerifierEvent) => void (event === "feed_lost" && lost.resolve());
+  const verifier = create({ adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, report, ...options });
+  onTestFinished(() => verifier.close());
+  const ready = verifier.ready.then(() => "ready", String);
+  await lost.promise;
+  await new Promise((resolve) => proxy.close(resolve));
+  const again = await service.restart();
+  onTestFinished(async () => void (await again.kill9()));
+  expect(await ready).toBe("ready");
 });
 
 test("a wrong issuer, audience or key set is reported with what was expected and received", async () => {

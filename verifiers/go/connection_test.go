@@ -96,11 +96,29 @@ func TestReadyAfterARefusedToken(t *testing.T) {
 }
 
 func TestReadyAtThePublicAPI(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"error":{"code":"E404_NOT_FOUND","message":"not found"}}`))
+	}))
 	v := newAdminAPI(t).follow(t, server, nil)
 	failure := (*RPCError)(nil)
 	err := v.Ready(context.Background())
 	if !errors.As(err, &failure) || failure.Code != "unimplemented" || !strings.HasPrefix(err.Error(), "AdminURL is not the admin API") {
+		t.Fatal(err)
+	}
+}
+
+func TestReadyWaitsBehindAProxyThatKnowsNoRoute(t *testing.T) {
+	api := newAdminAPI(t)
+	var feeds atomic.Int32
+	v := api.follow(t, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && feeds.Add(1) <= 2 {
+			http.NotFound(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})), nil)
+	if err := v.Ready(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }

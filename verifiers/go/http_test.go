@@ -112,6 +112,7 @@ func TestOptions(t *testing.T) {
 		"CacheSize must be":              func(o *Options) { o.CacheSize = 1 },
 		"must be http:// or https://":    func(o *Options) { o.JWKSURL = "keys" },
 		"AdminURL and JWKSURL must be h": func(o *Options) { o.AdminURL, o.AdminToken = "ftp://a", token },
+		"and JWKSURL must be http:":      func(o *Options) { o.JWKSURL = "http://u:secret@a:port" },
 	} {
 		options := right
 		change(&options)
@@ -119,7 +120,7 @@ func TestOptions(t *testing.T) {
 		if err == nil {
 			v.Close()
 		}
-		if err == nil || !strings.Contains(err.Error(), what) {
+		if err == nil || !strings.Contains(err.Error(), what) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -147,10 +147,8 @@ func resolve(o Options) (*settings, error) {
 func (o *Options) setURLs() error {
 	for _, each := range []string{o.AdminURL, o.JWKSURL} {
 		parsed, err := url.Parse(each)
-		if err != nil {
-			return err
-		}
-		if each != "" && (parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https") {
+		// The error of url.Parse has the whole URL, which may have a password.
+		if err != nil || each != "" && (parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https") {
 			return errors.New("verifier: AdminURL and JWKSURL must be http:// or https:// URLs")
 		}
 		if each == o.AdminURL && each != "" && o.JWKSURL == "" {

@@ -61,10 +61,13 @@ func (s *settings) call(ctx context.Context, rpc, contentType string, body []byt
 	defer response.Body.Close()
 	failure := &RPCError{}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 64*1024))
-	if json.Unmarshal(text, failure) != nil || failure.Code == "" {
+	if err := json.Unmarshal(text, failure); err != nil || failure.Code == "" {
 		code, isListed := httpCodes[response.StatusCode]
 		if !isListed {
 			code = "unknown"
+		}
+		if err != nil && code == "unimplemented" {
+			code = "unavailable" // a page of a proxy that knows no route to the service, as while it is away
 		}
 		failure = &RPCError{code, fmt.Sprintf("the admin API responds %d", response.StatusCode)}
 	}

@@ -95,8 +95,8 @@ export abstract class RevokedSessions {
     const code = error instanceof ConnectError ? error.code : undefined;
     // The service does not know the cursor, so the feed begins again with a snapshot.
     if (code === Code.InvalidArgument) this.cursor = "";
-    const fault = code && FAULTS.get(code);
-    return fault === undefined ? undefined : new ConnectError(fault, code, undefined, undefined, error);
+    const fault = code && !isPageOfProxy(error as ConnectError) && FAULTS.get(code);
+    return fault ? new ConnectError(fault, code, undefined, undefined, error) : undefined;
   }
 
   /** Drops entries that have expired by both clocks: the store's and this process's, which may differ. */
@@ -107,6 +107,10 @@ export abstract class RevokedSessions {
     for (const [sid, { expiresAtMs }] of this.#stale) if (expiresAtMs <= overMs) this.#stale.delete(sid);
   }
 }
+
+/** Returns whether a 404 is not one of the service, which has JSON: while the service is away, a proxy in front may know no route to it. */
+const isPageOfProxy = ({ code, metadata }: ConnectError) =>
+  code === Code.Unimplemented && !metadata.get("content-type")?.startsWith("application/");
 
 /** Returns a time in ms since the epoch; Infinity if it is absent. */
 const toMs = (time: Timestamp | undefined) => (time === undefined ? Number.POSITIVE_INFINITY : timestampMs(time));

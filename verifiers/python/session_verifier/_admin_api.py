@@ -50,11 +50,14 @@ def call(settings: Settings, rpc: str, content_type: str, body: bytes, deadline:
 
 
 def _error_of(response: Response, deadline: float) -> RpcError:
+    error: Any = None
     try:
         error = json.loads(read_all(response, 64 * 1024, deadline))
         return RpcError(str(error["code"]), str(error.get("message", "")))
     except Exception:  # any body that has no error, such as one that was cut
         code = HTTP_CODES.get(response.status, "unknown")
+        if code == "unimplemented" and error is None:
+            code = "unavailable"  # a page of a proxy that knows no route to the service, as while it is away
         return RpcError(code, f"the admin API responds {response.status}")
 
 

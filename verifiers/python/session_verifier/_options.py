@@ -91,7 +91,7 @@ def resolve_options(
         raise ValueError("Verifier: cache_size must be a whole number, at least 2")
     for url in (admin_url, jwks_url):
         if url is not None and not _is_url(url):
-            raise ValueError("Verifier: admin_url and jwks_url must be http:// or https:// URLs")
+            raise ValueError("Verifier: admin_url and jwks_url must be http:// or https:// URLs without a password")
     if jwks_url is None and admin_url is not None:
         parts = urlsplit(admin_url)
         jwks_url = f"{parts.scheme}://{parts.netloc}/.well-known/jwks.json"
@@ -116,7 +116,7 @@ def resolve_options(
 def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:  # of an address or a port that is none
         return False
 

@@ -122,6 +122,7 @@ class OptionsTest(unittest.TestCase):
             {"jwks_url": "http://127.0.0.1:port"},
             {"jwks_url": "http://127.0.0.1:65536"},
             {"jwks_url": "http://[::1"},
+            {"jwks_url": "http://user:secret@127.0.0.1:1"},
             {"issuer": ""},
             {"issuer": None},
             {"audience": ""},
@@ -152,12 +153,29 @@ class AdminUrlTest(unittest.TestCase):
     def test_one_of_the_public_api(self) -> None:
         class Public(Network):
             def request(self, method: str, *given: Any) -> Any:
-                return Body(404, b"not found") if method == "POST" else super().request(method, *given)
+                return Body(404, b'{"error":{"code":"E404_NOT_FOUND"}}') if method == "POST" else super().request(method, *given)
 
         transport = Public(VECTORS["keys"])
         verifier = Verifier(**{**options(), "admin_url": "http://public.invalid", "transport": transport})
         with self.assertRaises(AdminUrlError):
             verifier.wait_until_ready()
+        verifier.close()
+
+    def test_a_proxy_that_knows_no_route_is_an_outage(self) -> None:
+        lost = threading.Event()
+
+        class Proxy(Network):
+            def request(self, method: str, *given: Any) -> Any:
+                return Body(404, b"not found") if method == "POST" else super().request(method, *given)
+
+        def report(event: Any) -> None:
+            if event.name == "feed_lost":
+                lost.set()
+
+        follows = {"admin_url": "http://admin.invalid", "transport": Proxy(VECTORS["keys"]), "report": report}
+        verifier = Verifier(**{**options(), **follows})
+        lost.wait()
+        self.assertFalse(verifier.is_ready())
         verifier.close()
 
 
