@@ -1,10 +1,11 @@
 /** Replaces files atomically: readers see the old file, the new one or none, but never a part. */
 import { randomUUID } from "node:crypto";
 import { fsync, type Stats } from "node:fs";
-import { link, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { link, open, readdir, realpath, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { errorCode } from "./error-code.ts";
+import { makeDirectory } from "./make-directory.ts";
 
 /** A temporary file that is older than this, in ms, was left by a process that was killed: writing takes far less time. */
 const MAX_WRITING_MS = 60_000;
@@ -18,8 +19,7 @@ const TEMPORARY = /^\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/;
  * @returns false if the file existed
  */
 export async function createFile(path: string, text: string): Promise<boolean> {
-  // In a working directory that was removed, `resolve` throws, while `mkdir` would try a relative path forever.
-  await mkdir(resolve(dirname(path)), { recursive: true, mode: 0o700 });
+  makeDirectory(dirname(path));
   return viaTemporary(path, text, {}, async (temporary) => {
     try {
       await link(temporary, path); // Unlike `rename`, `link` fails if the name exists.

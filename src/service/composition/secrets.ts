@@ -1,5 +1,5 @@
-import { mkdir } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { makeDirectory } from "../../platform/files/make-directory.ts";
 import { protectionFault } from "../../platform/files/protection.ts";
 import { hasOwnAdminToken } from "../config/admin.ts";
 import type { Config } from "../config/config.ts";
@@ -20,8 +20,7 @@ export async function prepareDataDir(config: Config): Promise<void> {
   if (config.redis !== undefined && !hasOwnAdminToken(config)) return;
   const path = config.dataDir;
   try {
-    // In a working directory that was removed, `resolve` throws, while `mkdir` would try a relative path forever.
-    await mkdir(resolve(path), { recursive: true, mode: 0o700 });
+    makeDirectory(path);
     const fault = await protectionFault(path, DATA_DIR_PROTECTION);
     if (fault !== undefined) throw new Error(`the directory ${path} ${fault}`);
   } catch (error) {

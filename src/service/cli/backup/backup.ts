@@ -4,7 +4,6 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,6 +13,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
+import { makeDirectory } from "../../../platform/files/make-directory.ts";
 import { ownerFault } from "../../../platform/files/protection.ts";
 import { type Config, readConfig } from "../../config/config.ts";
 import { DATA_FILES } from "../../config/data-dir.ts";
@@ -78,7 +78,7 @@ export const incompleteParts = (backup: Files): readonly string[] =>
  */
 async function makeEmpty(directory: string): Promise<void> {
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectory(directory);
     const fault = await ownerFault(directory);
     if (fault !== undefined) throw new CommandError(`${directory} ${fault}`);
     requireEmpty(directory);

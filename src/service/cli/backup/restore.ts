@@ -1,6 +1,7 @@
-import { chownSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, lchownSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { errorMessage } from "../../../platform/files/error-code.ts";
+import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
+import { makeDirectory } from "../../../platform/files/make-directory.ts";
 import { protectionFault } from "../../../platform/files/protection.ts";
 import type { Config } from "../../config/config.ts";
 import { StoreUnavailable } from "../../session/ports.ts";
@@ -24,7 +25,7 @@ export async function restore(context: Context, directory: string, options: Opti
   await checkBackup(from);
   const force = options.force === true;
   findPresent(files, force);
-  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+  makeDataDir(config.dataDir);
   const ended = options.sessions === "end";
   const copies = beside(files);
   let moved: string | undefined;
@@ -54,6 +55,14 @@ export async function restore(context: Context, directory: string, options: Opti
     if (revoked.length > 0)
       context.note(`keys that were revoked since the backup are revoked again: ${revoked.join(", ")}`);
     if (moved !== undefined) context.note(`what was there is in ${moved}`);
+  }
+}
+
+function makeDataDir(path: string): void {
+  try {
+    makeDirectory(path);
+  } catch (error) {
+    throw new CommandError(`${path} cannot be used (${errorCode(error)})`);
   }
 }
 
@@ -98,11 +107,14 @@ async function stage(from: Files, to: Files): Promise<void> {
   if (existsSync(from.adminToken)) copyWhole(from.adminToken, to.adminToken);
 }
 
-/** Gives the copies that root has made to the user of the service, who owns DATA_DIR and could not read them otherwise. */
+/**
+ * Gives the copies that root has made to the user of the service, who owns DATA_DIR and could not read them otherwise. That user may have
+ * put links in their place, to files that must stay root's.
+ */
 function giveToService(copies: Files, dataDir: string): void {
   if (process.geteuid?.() !== 0) return;
   const { uid, gid } = statSync(dataDir);
-  for (const path of Object.values(copies)) if (existsSync(path)) chownSync(path, uid, gid);
+  for (const path of Object.values(copies)) if (existsSync(path)) lchownSync(path, uid, gid);
 }
 
 function remove({ store, keys, adminToken }: Files): void {

@@ -5,9 +5,10 @@
  * The journal mode is WAL: readers never wait for the writer, and if a process is killed, the next process recovers the file. SQLite
  * gives the -wal and -shm files the mode of the main file, so the mode 0600 is set before SQLite writes.
  */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { makeDirectory } from "../../../platform/files/make-directory.ts";
 import { SCHEMA_VERSIONS } from "./schema-versions.ts";
 import { rollBack } from "./transactions.ts";
 
@@ -59,7 +60,7 @@ export function openDatabase<T>(path: string, use: (db: DatabaseSync) => T): T {
 }
 
 function createProtected(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeDirectory(dirname(path));
   closeSync(openSync(path, "a", 0o600));
   chmodSync(path, 0o600);
 }

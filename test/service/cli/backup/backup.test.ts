@@ -6,12 +6,15 @@ import {
   copyFileSync,
   cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
+  watch,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,6 +23,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../../src/service/session/time.ts";
 import { createEmbeddedStore } from "../../../../src/service/store/embedded/store.ts";
+import { PATIENCE_MS } from "../../../support/patience.ts";
 import { PROGRAM } from "../../../support/program.ts";
 import { runToExit, type Service, scratch, startService } from "../../../support/service.ts";
 import { cookie, type LoggedIn, logIn } from "../../../support/sessions.ts";
@@ -216,6 +220,18 @@ test("a backup that finds no room leaves nothing in the way of the next one", as
   expect((await commandHere(["backup", backup], { env: { DATA_DIR } })).code).toBe(0);
 });
 
+test("what a removed working directory cannot hold is reported, in one line", async () => {
+  const { service, backup, DATA_DIR } = await backedUp();
+  await service.stop();
+  const run = (env: { readonly DATA_DIR: string }, ...args: readonly string[]) => {
+    const removed = [`cd "$0" && rmdir "$0" && exec "$@"`, scratch(), process.execPath, PROGRAM, ...args];
+    const options = { env: { PATH: process.env.PATH, ...env }, encoding: "utf8", timeout: PATIENCE_MS } as const;
+    return spawnSync("sh", ["-c", ...removed], options).stderr;
+  };
+  expect(run({ DATA_DIR }, "backup", "a/b")).toBe("a/b cannot be used (ENOENT)\n");
+  expect(run({ DATA_DIR: "a/b" }, "restore", backup, "--sessions", "end")).toBe("a/b cannot be used (ENOENT)\n");
+});
+
 test("a restore that finds no room leaves what was there in place", async () => {
   const { service, DATA_DIR, backup } = await backedUp();
   await service.stop();
@@ -260,6 +276,24 @@ test("a service does not start on a store with a trigger", async () => {
 // Only root can give a directory to another user. `npm test` as another user leaves these tests out; CI runs as root.
 describe.runIf(process.getuid?.() === 0)("as root, where another user", () => {
   const OTHER = 12_345;
+
+  test("puts a link in place of a copy, the file that it leads to stays root's", async () => {
+    const { service, backup, DATA_DIR } = await backedUp();
+    await service.stop();
+    rmSync(join(backup, "admin-token"));
+    chownSync(DATA_DIR, OTHER, OTHER);
+    const rootsFile = join(scratch(), "shadow");
+    writeFileSync(rootsFile, "");
+    const copy = join(DATA_DIR, "admin-token.restoring");
+    const watcher = watch(DATA_DIR, (_, name) => {
+      if (name === "sessions.db.restoring" && !existsSync(copy)) symlinkSync(rootsFile, copy);
+    });
+    onTestFinished(() => watcher.close());
+    await commandHere(["restore", backup, "--sessions", "end", "--force"], { env: { DATA_DIR } });
+    const link = lstatSync(join(DATA_DIR, "admin-token"));
+    expect([link.isSymbolicLink(), link.uid, statSync(rootsFile).uid]).toEqual([true, OTHER, 0]);
+  });
+
   const refused = (path: string) =>
     `${path} belongs to another user (uid ${OTHER}; the service runs as 0): chown 0 ${path}\n`;
 
