@@ -10,7 +10,7 @@ import { checkDatabase, schemaFault } from "../../store/embedded/check.ts";
 import { isInUse } from "../../store/embedded/copy.ts";
 import { restoringPath } from "../../store/embedded/schema.ts";
 import { createEmbeddedStore } from "../../store/embedded/store.ts";
-import { KeyRingFault } from "../../tokens/ring.ts";
+import { KeyRingFault, type Ring } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
 import { CommandError, type Context, withRefusals } from "../context.ts";
 import { revokeAsIn } from "../keys/run.ts";
@@ -36,7 +36,7 @@ export async function restore(context: Context, directory: string, options: Opti
     const fault = schemaFault(copies.store);
     if (fault !== undefined) throw new CommandError(`this is no backup of this service: ${from.store} ${fault}`);
     if (ended) await endSessions(config, copies.store);
-    const before = await readRing(files.keys).catch(() => undefined); // There may be none, or a broken one.
+    const before = await readFormerRing(context, files.keys);
     if (before !== undefined)
       revoked = await withRefusals([KeyRingFault], () => revokeAsIn(before, copies.keys, Date.now()));
     giveToService(copies, config.dataDir);
@@ -105,6 +105,17 @@ async function stage(from: Files, to: Files): Promise<void> {
   await copyStore(from.store, to.store);
   copyWhole(from.keys, to.keys);
   if (existsSync(from.adminToken)) copyWhole(from.adminToken, to.adminToken);
+}
+
+/** Returns the key ring that the restored one replaces; undefined if there is none. If it is broken, nobody knows which keys it revoked. */
+async function readFormerRing({ note }: Context, path: string): Promise<Ring | undefined> {
+  try {
+    return await readRing(path);
+  } catch (error) {
+    const isAbsent = error instanceof KeyRingFault && error.absent;
+    if (!isAbsent) note(`${errorMessage(error)}; revoke the keys again that were revoked since the backup`);
+    return undefined;
+  }
 }
 
 /**

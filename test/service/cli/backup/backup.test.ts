@@ -353,6 +353,18 @@ test("a key that was revoked since the backup is revoked again by its restore, a
   await (await service.restart()).stop();
 });
 
+test("a ring that cannot say which keys were revoked since the backup is named by its restore", async () => {
+  const { service, backup, DATA_DIR } = await backedUp();
+  await service.stop();
+  const ring = join(DATA_DIR, "keys.json");
+  writeFileSync(ring, "{");
+  const { code, err } = await commandHere(["restore", backup, "--sessions", "keep", "--force"], { env: { DATA_DIR } });
+  expect([code, err.split("\n")[0]]).toEqual([
+    0,
+    expect.stringMatching(/^key ring .*keys\.json: .*; revoke the keys again that were revoked since the backup$/),
+  ]);
+});
+
 test("a store is restored also where the key ring is on another file system", async () => {
   const { service, DATA_DIR, backup, kept } = await backedUp();
   await service.stop();
