@@ -66,7 +66,7 @@ function createStep(deps: CreationDeps, wanted: Wanted, before: Progress, now: S
   // Once the session to replace has ended, the limit does not count: the new session takes its place.
   const isLimited = limit !== undefined && before.replaced === undefined;
   const underLimit = isLimited
-    ? applyLimit(deps, limit, session, old && sessionOf(old), before.counted, now, note)
+    ? applyLimit(deps, limit, { session, replaced: old && sessionOf(old), counted: before.counted, note }, now)
     : ENOUGH;
   if ("ok" in underLimit) return underLimit;
   const evicted = [...before.evicted, ...underLimit.evicted];

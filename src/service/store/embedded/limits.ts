@@ -44,15 +44,20 @@ export const ENOUGH: Room = { evicted: [], isEnough: true };
 
 type Refusal = Extract<CreateOutcome, { readonly reason: "refused" }>;
 
-/** @param replaced the live session that the new one replaces, if there is one */
+type Limited = {
+  readonly session: NewSession;
+  /** The live session that the new one replaces, if there is one. */
+  readonly replaced: Session | undefined;
+  readonly counted: LimitProgress | undefined;
+  /** The text of the due records of sessions that end. */
+  readonly note: string;
+};
+
 export function applyLimit(
   { sql, sessions, end }: EndingDeps,
   limit: SessionLimit,
-  session: NewSession,
-  replaced: Session | undefined,
-  { after, known }: LimitProgress = START,
+  { session, replaced, counted: { after, known } = START, note }: Limited,
   now: StoreMs,
-  note: string,
 ): Room | Refusal {
   const { subject } = session;
   const group = groupOf(session, limit.scope);
@@ -71,8 +76,8 @@ export function applyLimit(
     ...rows.filter((row) => now < row.idle_expires_at && !row.ended),
   ];
   const counted = found.flatMap((row) => {
-    const session = sessionOf(row);
-    return isCounted(session) ? [{ sid: session.sid, session, usedAt: usedAtOf(row) }] : [];
+    const other = sessionOf(row);
+    return isCounted(other) ? [{ sid: other.sid, session: other, usedAt: usedAtOf(row) }] : [];
   });
   const window = windowOf(limit);
   if (!isAll && last !== undefined && counted.length < limit.maxSessions + window) {

@@ -8,18 +8,15 @@
 -- Returns 'held' and for how long, ms, if another instance holds the partition. Otherwise 'swept'; the entry to continue with, or '';
 -- for how long none of the examined sessions expires, ms, or '' if none is left; then id and names (end.lua) of each that has ended.
 -- @include lib/deadline.lua: ARGC, now, shift
--- @include lib/actor.lua: actor_of
 -- @include lib/commands.lua: require_commands
--- @include lib/hand_over.lua: hand_over, one_of
+-- @include lib/end_sessions.lua: add_end, write_ends
 -- @include lib/head.lua: expiry_of, lifetimes_of, subject_of
 -- @include lib/index.lua: unindex
 -- @include lib/live.lua: ended_with_subject, read_all_ended_until
--- @include lib/lives.lua: LOG_SLACK, slack
+-- @include lib/lives.lua: slack
 -- @include lib/logins.lua: leave_logins
 -- @include lib/order.lua: remove_from_order
--- @include lib/revocation_log.lua: append_to_log
 -- @include lib/session_events.lua: complete_creation
--- @include lib/signal_log.lua: append_signals
 -- @include lib/sizes.lua: ENTRY, ID
 -- @include lib/texts.lua: blank
 local instance,
@@ -50,8 +47,8 @@ local chunks = redis.call('ZRANGEBYLEX', order, from, to, 'LIMIT', 0, CHUNKS + 1
 local rest = ''
 if #chunks > CHUNKS or (open and #chunks > 1) then rest = string.sub(table.remove(chunks), 1, ENTRY) end
 
-local reply, least, gone, due, logged, sids = { 'swept', rest, '' }, math.huge, {}, {}, {}, {}
-local all_ended_until, ends = read_all_ended_until(partition), {}
+local reply, least, gone, ends = { 'swept', rest, '' }, math.huge, {}, { sids = {}, signals = {}, entries = {}, due = {} }
+local all_ended_until = read_all_ended_until(partition)
 local states = redis.call('MGET', partition .. KEY.bulk_logouts, partition .. KEY.unsignalled, partition .. KEY.signal_state,
   partition .. KEY.attached)
 local bulk_logouts, unsignalled, signal_state, attached = unpack(states)
@@ -80,13 +77,8 @@ local function examine(entry, record)
     if created <= all_ended_until then return end
     local subject = record and subject_of(record) or ''
     if record then unindex(partition, sid, record) end
-    if signal_state then ends[#ends + 1] = { sid, 'expired', record, subject } end
-    logged[#logged + 1] = sid .. ' ' .. now .. ' ' .. now + marker_life .. ' expired'
-    local actor = record and actor_of(record)
-    local note = actor and '{"x":' .. cjson.encode(actor) .. '}' or expired_note
-    due[#due + 1], due[#due + 2] = sid, table.concat({ now, now, 'expired', note, subject }, '\n')
-    reply[#reply + 1], reply[#reply + 2] = sid, subject .. '\n' .. (actor or '')
-    sids[#sids + 1] = sid
+    local actor = add_end(ends, sid, record, 'expired', now, now + marker_life, expired_note, subject)
+    reply[#reply + 1], reply[#reply + 2] = sid, subject .. '\n' .. actor
   end
 end
 
@@ -101,12 +93,6 @@ for _, chunk in ipairs(chunks) do
 end
 
 if #gone > 0 then remove_from_order(order, gone) end
-if #logged > 0 then
-  redis.call('HSET', partition .. KEY.due, unpack(due))
-  redis.call('PEXPIREAT', partition .. KEY.due, now + shift + LOG_SLACK)
-  if signal_state then append_signals(partition, signal_state, ends, now) end
-  append_to_log(partition, logged, now, marker_life)
-  if attached then hand_over(partition, attached, one_of(sids)) end
-end
+if #ends.sids > 0 then write_ends(partition, ends, signal_state, attached, now, marker_life) end
 if least < math.huge then reply[3] = string.format('%.0f', math.max(0, least - now)) end
 return reply
