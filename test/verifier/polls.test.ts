@@ -174,6 +174,15 @@ describe("reading on demand", () => {
     await expect(open(polls).onDemand.ready()).rejects.toMatchObject({ code: Code.PermissionDenied });
   });
 
+  test("stays ready, as the other verifiers do, when a credential is refused later", async () => {
+    const { polls, feed } = start(500);
+    await polls.poll();
+    feed.next = new ConnectError("no", Code.PermissionDenied);
+    await polls.poll();
+    expect(polls.fault).toBeDefined();
+    await expect(open(polls).onDemand.ready()).resolves.toBeUndefined();
+  });
+
   test.each([
     ["the keys are not trusted", false, CAUGHT_UP],
     ["the feed is not known", true, new Error("away")],

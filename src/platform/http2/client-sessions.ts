@@ -66,11 +66,13 @@ export class ClientSessions {
     headers: OutgoingHttpHeaders,
     options: Omit<ClientSessionRequestOptions, "signal">,
   ): Promise<ClientHttp2Stream> {
+    // Behind one address there may be several servers, of which an interceptor names one by `host`, as Node allows.
+    const authority = headers.host === undefined ? { ":authority": this.#host } : {};
     for (let count = 0; count < MAX_CONNECTIONS; count++) {
       const connection = this.#connect();
       if (!connection.isFresh && !(await connection.verify())) continue;
       try {
-        return connection.request({ ":authority": this.#host, ...headers, ":method": method, ":path": path }, options);
+        return connection.request({ ...authority, ...headers, ":method": method, ":path": path }, options);
       } catch (error) {
         // Either the connection has ended between the two calls, or the request is wrong.
         if (connection.isUsable) throw error;

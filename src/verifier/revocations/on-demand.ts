@@ -34,8 +34,8 @@ export function createOnDemand({ keys, polls, clock, monotonic, closing }: OnDem
     async ready() {
       for (;;) {
         await refresh();
-        if (polls?.fault !== undefined) throw polls.fault;
         if (isKnown()) return;
+        if (polls?.fault !== undefined) throw polls.fault;
         if (closing.isClosed) throw new VerifierClosedError();
         await pause(RETRY_MS);
       }

@@ -1,6 +1,6 @@
 /** The connections of a client. A network fault fails only the requests that are in flight during it, and the next request is served. */
 import { once } from "node:events";
-import { type ClientHttp2Stream, createServer, type ServerHttp2Session } from "node:http2";
+import { type ClientHttp2Stream, createServer, type OutgoingHttpHeaders, type ServerHttp2Session } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
@@ -22,24 +22,29 @@ beforeEach(() => {
   onTestFinished(() => void vi.useRealTimers());
 });
 
-test.each(["127.0.0.1", "::1"])("a request names its server as the URL does: %s", async (address) => {
-  const server = createServer((request, response) => response.end(request.headers[":authority"] ?? "")).listen(
-    0,
-    address,
-  );
-  await once(server, "listening");
-  const url = new URL(
-    `http://${address.includes(":") ? `[${address}]` : address}:${(server.address() as AddressInfo).port}`,
-  );
-  const sessions = new ClientSessions(url.href);
-  onTestFinished(() => {
-    sessions.close();
-    server.close();
-  });
-  const stream = await sessions.request("GET", "/", {}, {});
-  const [authority] = await once(stream.setEncoding("utf8"), "data");
-  expect(authority).toBe(url.host);
-});
+test.each(["127.0.0.1", "::1"])(
+  "a request names its server as the URL does, or as its own `host`: %s",
+  async (address) => {
+    const server = createServer((request, response) =>
+      response.end(`${request.headers[":authority"]} ${request.headers.host}`),
+    ).listen(0, address);
+    await once(server, "listening");
+    const url = new URL(
+      `http://${address.includes(":") ? `[${address}]` : address}:${(server.address() as AddressInfo).port}`,
+    );
+    const sessions = new ClientSessions(url.href);
+    onTestFinished(() => {
+      sessions.close();
+      server.close();
+    });
+    const namesFor = async (headers: OutgoingHttpHeaders) => {
+      const stream = await sessions.request("GET", "/", headers, {});
+      return (await once(stream.setEncoding("utf8"), "data"))[0];
+    };
+    expect(await namesFor({})).toBe(`${url.host} undefined`);
+    expect(await namesFor({ host: "admin.example" })).toBe("undefined admin.example");
+  },
+);
 
 type ClientOptions = typeof KEEP_ALIVE & { readonly pingIdleConnection?: boolean };
 
