@@ -3,7 +3,7 @@ import { boundKeyOf, type KeyProof } from "./devices/key.ts";
 import type { Refused } from "./errors.ts";
 import type { SessionId } from "./model.ts";
 import type { AccessClaims, AccessTokens, RefreshTokens } from "./ports.ts";
-import { authenticateCookie, type PresentedCookie } from "./rotation/presented-cookie.ts";
+import { authenticateRefreshTokens, type PresentedCookie } from "./rotation/presented-cookie.ts";
 
 type Credentials = {
   readonly accessTokens: Pick<AccessTokens, "verify">;
@@ -79,7 +79,7 @@ export function authenticateLogout(
   const { claims: caller } = verified;
   const authenticated = requireKey(requireAudience({ ok: true, claims: caller }, audiences), access);
   if (!authenticated.ok) return authenticated;
-  const presented = authenticateCookie(refreshTokens, cookie);
+  const presented = authenticateRefreshTokens(refreshTokens, cookie);
   const byCookie = presented.ok ? presented.tokens.map(({ sid }) => sid) : [];
   if (isExpired && !byCookie.includes(caller.sid)) return { ok: false, reason: "expired", sid: caller.sid };
   return { ok: true, caller, isExpired, byCookie };

@@ -5,13 +5,13 @@ import { create } from "../session/admin/create.ts";
 import { limitOf } from "../session/admin/limit.ts";
 import { mayContinue, sessionOfLogin } from "../session/admin/session-of-login.ts";
 import { type Requester, UNKNOWN_REQUESTER } from "../session/audit.ts";
-import { logoutByCookie } from "../session/endings/logout.ts";
+import { logoutByRefreshTokens } from "../session/endings/logout.ts";
 import { endUpstream } from "../session/endings/upstream.ts";
 import { ServiceError } from "../session/errors.ts";
 import type { IssuedTokens } from "../session/issued.ts";
 import { type Authentication, type NewSession, parseSessionId } from "../session/model.ts";
 import type { RefreshTokens, SessionStore } from "../session/ports.ts";
-import { authenticateCookie, newestFirst, type PresentedCookie } from "../session/rotation/presented-cookie.ts";
+import { authenticateRefreshTokens, newestFirst, type PresentedCookie } from "../session/rotation/presented-cookie.ts";
 import { wallMs } from "../session/time.ts";
 import type { SessionsOfBrowsers } from "./ports.ts";
 import type { User } from "./user.ts";
@@ -46,7 +46,7 @@ type Deps = Parameters<typeof create>[0] &
 
 export function sessionsOfBrowsers(deps: Deps): SessionsOfBrowsers {
   const { cookies, requesterOf, refreshTokens, store } = deps;
-  const presented = (request: HttpRequest) => authenticateCookie(refreshTokens, cookies.read(request));
+  const presented = (request: HttpRequest) => authenticateRefreshTokens(refreshTokens, cookies.read(request));
   const currentOf = async (request: HttpRequest) => {
     const found = presented(request);
     const ordered = found.ok ? await newestFirst(store, found.tokens) : found;
@@ -100,7 +100,9 @@ export function sessionsOfBrowsers(deps: Deps): SessionsOfBrowsers {
       }
       const current = await currentOf(request);
       const session = current && (await store.find(current));
-      const ended = found.ok ? await logoutByCookie(deps, found.tokens, requesterOf(request), undefined, shown) : found;
+      const ended = found.ok
+        ? await logoutByRefreshTokens(deps, found.tokens, requesterOf(request), undefined, shown)
+        : found;
       if (!ended.ok && ended.reason === "unknown_session") return { ok: true, subject: undefined, cookies: [] };
       if (!ended.ok) return { ok: false, cookies: cookies.removeElsewhere(request) };
       const subject = session?.ok ? session.session.subject : undefined;

@@ -9,7 +9,7 @@ import { createForActor } from "../../../src/service/session/admin/create-for-ac
 import type { AuditEvent } from "../../../src/service/session/audit.ts";
 import { createAttachedEndings } from "../../../src/service/session/endings/attached.ts";
 import { createExpiry } from "../../../src/service/session/endings/expiry.ts";
-import { logout, logoutByCookie } from "../../../src/service/session/endings/logout.ts";
+import { logout, logoutByRefreshTokens } from "../../../src/service/session/endings/logout.ts";
 import { endUpstream } from "../../../src/service/session/endings/upstream.ts";
 import { keptOf } from "../../../src/service/session/events/due-lines.ts";
 import type { SessionEvent } from "../../../src/service/session/events/events.ts";
@@ -205,7 +205,7 @@ async function play(
       }
       case "logoutByCookie": {
         const other = tokenOf(each.other) ?? token;
-        return logoutByCookie(deps, other.sid === token.sid ? [token] : [token, other], REQUESTER);
+        return logoutByRefreshTokens(deps, other.sid === token.sid ? [token] : [token, other], REQUESTER);
       }
       case "revokeOwn":
         return revokeOwn(deps, caller, known(each.target)?.sid, REQUESTER);

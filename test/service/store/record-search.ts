@@ -7,7 +7,7 @@ import { revoke, revokeAll, revokeSubject } from "../../../src/service/session/a
 import { create } from "../../../src/service/session/admin/create.ts";
 import type { SessionLimit } from "../../../src/service/session/admin/limit.ts";
 import type { AuditEvent, Requester } from "../../../src/service/session/audit.ts";
-import { logout, logoutByCookie } from "../../../src/service/session/endings/logout.ts";
+import { logout, logoutByRefreshTokens } from "../../../src/service/session/endings/logout.ts";
 import type { SessionEventLog } from "../../../src/service/session/events/events.ts";
 import { EventRecorder } from "../../../src/service/session/events/record-events.ts";
 import type { SessionId } from "../../../src/service/session/model.ts";
@@ -199,7 +199,7 @@ const STEPS: Readonly<Record<string, Step>> = {
   reuse,
   refreshInPlaceOfAnother,
   logOut,
-  logOutByCookie: (deps, known, requester) => logoutByCookie(deps, [oldToken(known)], requester),
+  logOutByCookie: (deps, known, requester) => logoutByRefreshTokens(deps, [oldToken(known)], requester),
 };
 
 const MUTATING = new Set(["create", "end", "endOwned", "endAll", "revokeAll", "rotate"]);

@@ -5,7 +5,7 @@ import { bearerToken, dpopToken } from "../../../platform/net/bearer-token.ts";
 import { authenticate, authenticateLogout, type PresentedAccessToken } from "../../session/authenticate.ts";
 import type { Limited, Refused } from "../../session/errors.ts";
 import type { AccessTokens, PeekableRateLimit } from "../../session/ports.ts";
-import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
+import { authenticateRefreshTokens } from "../../session/rotation/presented-cookie.ts";
 import { peekRefreshLimit } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import type { Gate } from "../gates/gates.ts";
@@ -44,7 +44,7 @@ type Check = (
 ) => { readonly ok: true } | Refused | Limited;
 
 const byCookie = ({ refreshTokens, cookie }: CredentialDeps, headers: Headers) =>
-  authenticateCookie(refreshTokens, cookie.read(headers.get("cookie")));
+  authenticateRefreshTokens(refreshTokens, cookie.read(headers.get("cookie")));
 
 function byAccessToken(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
   return authenticate(deps, accessTokenOf(deps, headers, context));
@@ -64,7 +64,7 @@ function accessTokenOf(deps: CredentialDeps, headers: Headers, context: HandlerC
 const CHECKS = {
   refresh(deps: CredentialDeps, headers: Headers, context: HandlerContext) {
     const cookie = deps.cookie.read(headers.get("cookie"));
-    const checked = authenticateCookie(deps.refreshTokens, cookie);
+    const checked = authenticateRefreshTokens(deps.refreshTokens, cookie);
     if (!checked.ok) return checked;
     const presentsDevice = () =>
       headers.get(DPOP) !== null || deps.device.cookie.read(headers.get("cookie")).length > 0;

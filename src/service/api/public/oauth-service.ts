@@ -5,7 +5,7 @@ import { PROOF_ALGORITHMS } from "../../../platform/dpop/proof-key.ts";
 import { revokeToken } from "../../session/endings/revoke-token.ts";
 import { invalidRequest } from "../../session/errors.ts";
 import type { SessionId } from "../../session/model.ts";
-import { authenticateCookie } from "../../session/rotation/presented-cookie.ts";
+import { authenticateRefreshTokens } from "../../session/rotation/presented-cookie.ts";
 import { refresh } from "../../session/rotation/refresh.ts";
 import { rateLimited, SHARED_ERRORS } from "../errors/connect-errors.ts";
 import { badProof, invalidTarget, METADATA_PATH, unsupportedGrantType } from "../errors/oauth-errors.ts";
@@ -79,7 +79,7 @@ async function refreshTokens(deps: OAuthServiceDeps, request: GrantTokenRequest,
   if (request.refreshToken === "") throw invalidRequest("refresh_token", "is required");
   if (request.clientId === "") throw invalidRequest("client_id", "is required");
   const resources = resourcesOf(request);
-  const parsed = authenticateCookie(deps.refreshTokens, request.refreshToken);
+  const parsed = authenticateRefreshTokens(deps.refreshTokens, request.refreshToken);
   if (!parsed.ok) throw refuseCredential(deps, parsed, context, SHARED_ERRORS.invalidGrant);
   const { clientId } = request;
   const proof = provenKey(deps, context, parsed.tokens[0].sid);

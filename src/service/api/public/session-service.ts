@@ -6,7 +6,7 @@ import type {
   SessionService,
 } from "../../../../gen/auth/v1/session_pb.ts";
 import type { Requester } from "../../session/audit.ts";
-import { logout, logoutByCookie } from "../../session/endings/logout.ts";
+import { logout, logoutByRefreshTokens } from "../../session/endings/logout.ts";
 import { type Limited, type Refused, ServiceError } from "../../session/errors.ts";
 import { isDeviceBound, type LastSeen, parseSessionId, type Session } from "../../session/model.ts";
 import { listOwn, revokeOthers, revokeOwn } from "../../session/own-sessions.ts";
@@ -63,7 +63,7 @@ export function sessionService(deps: SessionServiceDeps): ServiceImpl<typeof Ses
     async logoutByCookie({ sessionId }, context) {
       const { tokens } = credentialOf(context, "logoutByCookie");
       const proof = provenKey(deps, context, tokens[0].sid);
-      const result = await logoutByCookie(deps, tokens, requestContextOf(context), proof, sessionId);
+      const result = await logoutByRefreshTokens(deps, tokens, requestContextOf(context), proof, sessionId);
       requireOk(deps, result, context);
       setCookies(context, cookiesAfterLogout(deps, sentCookies(context)));
       return { data: {} };

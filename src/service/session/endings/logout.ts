@@ -71,13 +71,13 @@ async function areForeign(
 }
 
 /**
- * Ends the sessions of the refresh tokens in a cookie, of any generation. Only the tokens' client and an attacker that stole the tokens
+ * Ends the sessions of refresh tokens, of any generation. Only the tokens' client and an attacker that stole the tokens
  * can present them, and both may end the sessions. Ending a session that has already ended is no error. A session that is bound to a key
  * which each request must prove ends only with that proof.
  * @param meant the session that the caller wants to end, if it knows which: it may be another one than that of a later sign-in, whose
  * cookie the browser has sent. Empty: any
  */
-export async function logoutByCookie(
+export async function logoutByRefreshTokens(
   deps: AuditedStore<"end" | "find">,
   tokens: PresentedTokens,
   requester: Requester,

@@ -10,7 +10,7 @@ import type { Refused } from "../errors.ts";
 import type { RefreshToken, RefreshTokens, SessionStore } from "../ports.ts";
 import type { TokenFields } from "./rotation.ts";
 
-/** The value of the cookie. In the rare case that the request has several different values, it is a list of them. */
+/** The value of the cookie, or of the token request. In the rare case that the request has several different values, a list of them. */
 export type PresentedCookie = string | undefined | readonly string[];
 
 /** How many sessions the tokens of one request may belong to. The store is read once for each session. */
@@ -29,11 +29,14 @@ export function compareNewness(a: TokenFields, b: TokenFields): number {
 
 type Parser = Pick<RefreshTokens, "parse">;
 
-/** Verifies the refresh tokens of a cookie without the store. Invalid tokens are ignored if a valid one is among them. */
-export function authenticateCookie(refreshTokens: Parser, cookie: PresentedCookie): AuthenticTokens | Refused {
-  if (cookie === undefined || cookie === "") return { ok: false, reason: "absent" };
-  if (typeof cookie === "object") return parseAll(refreshTokens, cookie);
-  const parsed = refreshTokens.parse(cookie);
+/** Verifies the refresh tokens of a request, without the store. Invalid tokens are ignored if a valid one is among them. */
+export function authenticateRefreshTokens(
+  refreshTokens: Parser,
+  presented: PresentedCookie,
+): AuthenticTokens | Refused {
+  if (presented === undefined || presented === "") return { ok: false, reason: "absent" };
+  if (typeof presented === "object") return parseAll(refreshTokens, presented);
+  const parsed = refreshTokens.parse(presented);
   return parsed.ok ? { ok: true, tokens: [parsed.token] } : parsed;
 }
 

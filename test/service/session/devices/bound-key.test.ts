@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type AuditEvent, UNKNOWN_REQUESTER } from "../../../../src/service/session/audit.ts";
 import type { KeyProof } from "../../../../src/service/session/devices/key.ts";
-import { logoutByCookie } from "../../../../src/service/session/endings/logout.ts";
+import { logoutByRefreshTokens } from "../../../../src/service/session/endings/logout.ts";
 import type { RateLimit, RefreshToken, SessionStore } from "../../../../src/service/session/ports.ts";
 import { refresh } from "../../../../src/service/session/rotation/refresh.ts";
 import { type StoreMs, toWallClock } from "../../../../src/service/session/time.ts";
@@ -45,7 +45,7 @@ async function boundClient(refreshLimit = NO_LIMIT, more: { readonly dpopJkt?: s
     refresh: (proof?: KeyProof) => refresh(deps, [token], UNKNOWN_REQUESTER, undefined, { clientId, proof }),
     refreshByCookie: (proof?: KeyProof) =>
       refresh(deps, [token], UNKNOWN_REQUESTER, { cookies: [], skipped: [], proof }),
-    logout: (proof?: KeyProof) => logoutByCookie(deps, [token], UNKNOWN_REQUESTER, proof),
+    logout: (proof?: KeyProof) => logoutByRefreshTokens(deps, [token], UNKNOWN_REQUESTER, proof),
   };
 }
 

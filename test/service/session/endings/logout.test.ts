@@ -1,6 +1,6 @@
 /** What a logout does for every outcome of the store. */
 import { expect, test } from "vitest";
-import { logout, logoutByCookie } from "../../../../src/service/session/endings/logout.ts";
+import { logout, logoutByRefreshTokens } from "../../../../src/service/session/endings/logout.ts";
 import {
   type AccessClaims,
   type EndOutcome,
@@ -142,7 +142,7 @@ test.each<[string, EndOutcome, object, readonly object[]]>([
 ])("at a logout by cookie, %s", async (_, outcome, expected, events) => {
   const port = script({ end: async () => outcome });
   const proof = { thumbprint: "key" };
-  expect(await logoutByCookie(port, [tokenOf()], REQUESTER, proof)).toEqual(expected);
+  expect(await logoutByRefreshTokens(port, [tokenOf()], REQUESTER, proof)).toEqual(expected);
   expect(port.stepsOf("audit").flat()).toEqual(events);
   expect(port.stepsOf("end")).toEqual([[SID, "logout", ORIGIN, { issuedAt: tokenOf().issuedAt, proof }]]);
 });
@@ -152,7 +152,7 @@ test("a logout by cookie ends every session, also after one that is refused", as
     find: findOf(sessionOf(), sessionOf({ sid: OTHER, createdAt: storeMs(NOW - 1) })),
     end: async (sid) => (sid === SID ? { ok: false, reason: "proof_missing", subject: "alice" } : live),
   });
-  const result = await logoutByCookie(port, [tokenOf(), tokenOf(OTHER)], REQUESTER);
+  const result = await logoutByRefreshTokens(port, [tokenOf(), tokenOf(OTHER)], REQUESTER);
   expect(result).toEqual({ ok: false, reason: "proof_missing", sid: SID });
   expect(port.stepsOf("end").map(([sid]) => sid)).toEqual([SID, OTHER]);
   expect(port.stepsOf("audit").flat()).toMatchObject([{ event: "bound_key_missing" }, endedAt(OTHER, "logout")]);
@@ -168,27 +168,27 @@ test.each([
     find: findOf(sessionOf(), sessionOf({ sid: OTHER, createdAt: storeMs(NOW - 1) })),
     end: async () => live,
   });
-  expect(await logoutByCookie(port, [tokenOf(), tokenOf(OTHER)], REQUESTER, undefined, meant)).toEqual(expected);
+  expect(await logoutByRefreshTokens(port, [tokenOf(), tokenOf(OTHER)], REQUESTER, undefined, meant)).toEqual(expected);
   expect(port.stepsOf("end").map(([sid]) => sid)).toEqual(ended);
 });
 
 test("a logout by cookies that means an ended session ends none that is live beside it, whoever it is of", async () => {
   const port = script({ find: findOf(sessionOf({ sid: OTHER, subject: "mallory" })), end: async () => live });
   for (const tokens of [[tokenOf(), tokenOf(OTHER)] as const, [tokenOf(OTHER), tokenOf()] as const]) {
-    const result = await logoutByCookie(port, tokens, REQUESTER, undefined, SID);
+    const result = await logoutByRefreshTokens(port, tokens, REQUESTER, undefined, SID);
     expect(result).toEqual({ ok: false, reason: "unknown_session" });
   }
   expect(port.stepsOf("end")).toEqual([]);
   const none = script({ find: findOf(), end: async () => already });
   for (const meant of [SID, OTHER]) {
-    const result = await logoutByCookie(none, [tokenOf(), tokenOf(OTHER)], REQUESTER, undefined, meant);
+    const result = await logoutByRefreshTokens(none, [tokenOf(), tokenOf(OTHER)], REQUESTER, undefined, meant);
     expect(result).toEqual({ ok: true });
   }
 });
 
 test("a logout by the cookies of two subjects ends nothing", async () => {
   const port = script({ find: findOf(sessionOf(), sessionOf({ sid: OTHER, subject: "mallory" })) });
-  expect(await logoutByCookie(port, [tokenOf(), tokenOf(OTHER)], REQUESTER)).toEqual({
+  expect(await logoutByRefreshTokens(port, [tokenOf(), tokenOf(OTHER)], REQUESTER)).toEqual({
     ok: false,
     reason: "ambiguous",
   });

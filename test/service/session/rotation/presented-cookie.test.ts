@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Session } from "../../../../src/service/session/model.ts";
 import type { RefreshToken } from "../../../../src/service/session/ports.ts";
 import {
-  authenticateCookie,
+  authenticateRefreshTokens,
   compareNewness,
   newestFirst,
   type PresentedCookie,
@@ -48,12 +48,12 @@ test.each<[string, PresentedCookie, object]>([
   ["tokens of four sessions", [A, B, C, D].map(text), { ok: true, tokens: [A, B, C, D] }],
   ["tokens of five sessions", [A, B, C, D, E].map(text), { ok: false, reason: "ambiguous" }],
 ])("%s", (_, cookie, expected) => {
-  expect(authenticateCookie(REFRESH_TOKENS, cookie)).toEqual(expected);
+  expect(authenticateRefreshTokens(REFRESH_TOKENS, cookie)).toEqual(expected);
 });
 
 test("of two tokens of one age, the first is used", () => {
   const twin = { ...A, nonce: "twin" };
-  expect(authenticateCookie(REFRESH_TOKENS, [text(A), text(twin)])).toEqual({ ok: true, tokens: [A] });
+  expect(authenticateRefreshTokens(REFRESH_TOKENS, [text(A), text(twin)])).toEqual({ ok: true, tokens: [A] });
   expect(compareNewness(A, twin)).toBe(0);
   // The generation decides before the time.
   expect(compareNewness(A, { ...older, issuedAt: storeMs(NOW + 1) })).toBeGreaterThan(0);
