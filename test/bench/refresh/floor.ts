@@ -104,8 +104,8 @@ async function logout(bearer: string): Promise<boolean> {
   const { iss, exp, sid } = JSON.parse(Buffer.from(payload, "base64url").toString()) as Claims;
   if (iss !== ISSUER || Date.now() >= exp * 1000) return false;
   const args = [sid, "logout", MARKER_LIFE, "", "", "", 0, 1e15, 0];
-  const outcome = await redis.evalsha(scripts.end.sha, 1, tagOfSession(sid), ...args);
-  return String(outcome).startsWith("e");
+  const [outcome] = (await redis.evalsha(scripts.end.sha, 1, tagOfSession(sid), ...args)) as string[];
+  return outcome === "ended";
 }
 
 const server = createServer(async (request, response) => {

@@ -17,10 +17,10 @@ type ByVerb = {
   elevate: [sid: SessionId, time: number, authentication: Buffer, staleLifeMs: number | ""];
   end: [sid: SessionId, reason: string, markerLifeMs: number, note: string, knownSubject: string, holder: string];
   end_all: [
-    ...[subject: string, reason: string, markerLifeMs: number, except: string, caller: string],
+    ...[subject: string, reason: string, markerLifeMs: number, except: string, callerSid: string],
     ...[id: string, note: string],
   ];
-  end_owned: [caller: SessionId, sid: SessionId, reason: string, markerLifeMs: number, note: string];
+  end_owned: [callerSid: SessionId, sid: SessionId, reason: string, markerLifeMs: number, note: string];
   end_rest: [id: string, markerLifeMs: number];
   event_sessions: [subject: string, from: number, count: number];
   events: [subject: string, sid: string];

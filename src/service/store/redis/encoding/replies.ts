@@ -118,22 +118,22 @@ export function updateOutcome(sid: SessionId, reply: unknown): UpdateOutcome {
 
 /** Returns whether the session has ended in a bulk logout that is not finished. */
 export function isEnding(reply: unknown): boolean {
-  return letter(buffer(reply)) === "p";
+  return text(buffers(reply)[0]) === "pending";
 }
 
 export function endOutcome(reply: unknown): EndOutcome {
-  const bytes = buffer(reply);
-  switch (letter(bytes)) {
-    case "e":
-      return { ok: true, wasLive: true, ...decodeNames(bytes.subarray(1)) };
-    case "m":
+  const [first, names] = buffers(reply);
+  const outcome = text(first);
+  switch (outcome) {
+    case "ended":
+      return { ok: true, wasLive: true, ...decodeNames(buffer(names)) };
+    case "marked":
       return { ok: true, wasLive: false };
-    case "a":
-      return { ok: false, reason: "already_ended" };
-    case "n":
-      return { ok: false, reason: "proof_missing", ...decodeNames(bytes.subarray(1)) };
-    case "k":
-      return { ok: false, reason: "other_key", ...decodeNames(bytes.subarray(1)) };
+    case "already_ended":
+      return { ok: false, reason: outcome };
+    case "proof_missing":
+    case "other_key":
+      return { ok: false, reason: outcome, ...decodeNames(buffer(names)) };
     default:
       return unknownOutcome();
   }

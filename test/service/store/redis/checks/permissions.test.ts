@@ -233,7 +233,9 @@ describe("a permission that is taken away while the service runs", () => {
     const client = new Redis(redis.url.replace("//", `//${NAME}:PASSWORD@`));
     cleanUp.push(async () => client.disconnect());
     const sid = sidOf(subject());
-    expect(await client.eval(loadScripts().end.text, 1, "{00}", sid, "logout", 1000, "", "", "", 0, 1e15, 0)).toBe("m");
+    expect(await client.eval(loadScripts().end.text, 1, "{00}", sid, "logout", 1000, "", "", "", 0, 1e15, 0)).toEqual([
+      "marked",
+    ]);
     expect(await redis.admin.zcard("{00}l")).toBe(1);
   });
 
