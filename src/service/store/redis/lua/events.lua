@@ -9,15 +9,15 @@
 local partition, subject, texts = KEYS[1], ARGV[1], {}
 if ARGV[2] == '*' then return { redis.call('GET', partition .. KEY.ends) or '' } end
 
-local sids, live = ARGV[2], ''
+local sids, current = ARGV[2], ''
 if sids == '' then
   sids = redis.call('GET', partition .. KEY.last_sessions .. subject) or ''
-  live = string.sub(redis.call('HGET', partition .. KEY.few_sessions, subject) or '', -LAST_SESSIONS * ID)
+  current = string.sub(redis.call('HGET', partition .. KEY.few_sessions, subject) or '', -LAST_SESSIONS * ID)
   for _, entry in ipairs(redis.call('ZREVRANGEBYLEX', partition .. KEY.many_sessions .. subject, '+', '-', 'LIMIT', 0, LAST_SESSIONS)) do
-    live = live .. string.sub(entry, -ID)
+    current = current .. string.sub(entry, -ID)
   end
 end
-local listed = sids .. live
+local listed = sids .. current
 for from = 1, #listed, ID do
   local sid = string.sub(listed, from, from + ID - 1)
   if from <= #sids or not string.find(sids, sid, 1, true) then

@@ -57,10 +57,10 @@ remove_events(gone_before)
 if #gone_before > 0 then redis.call('ZREM', past, unpack(gone_before)) end
 if #gone_before == MOST then return { 'again', tostring(removed) } end
 
-local due, ending = redis.call('HRANDFIELD', partition .. KEY.due, MOST_DUE, 'WITHVALUES'), '\n' .. subject
+local due, suffix = redis.call('HRANDFIELD', partition .. KEY.due, MOST_DUE, 'WITHVALUES'), '\n' .. subject
 for at = 1, #due, 2 do
   local sid = string.gsub(due[at], '^%+', '')
-  if string.sub(due[at + 1], -#ending) == ending and not live(partition, sid, now) then
+  if string.sub(due[at + 1], -#suffix) == suffix and not live(partition, sid, now) then
     redis.call('HDEL', partition .. KEY.due, due[at])
   end
 end
