@@ -18,6 +18,7 @@ import {
   MAX_CONTROL_FRAMES,
   MAX_HEAD_BYTES,
   MAX_HEAD_FIELDS,
+  MAX_PROXY_RESETS,
   MAX_RESETS,
   MAX_STREAMS,
   NGHTTP2_RESETS,
@@ -28,8 +29,8 @@ import { UnauthenticatedRequests } from "./unauthenticated-requests.ts";
 
 type Session = {
   readonly socket: Socket;
-  /** Whether the client is a proxy, so that the requests are those of many clients. */
-  readonly isProxy: boolean;
+  /** The limit of `resets`. */
+  readonly maxResets: number;
   /** When a stream was last opened or closed, in ms. */
   usedAt: number;
   openStreams: number;
@@ -79,7 +80,7 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
     if (session === undefined) return;
     session.usedAt = nowMs;
     // A client that keeps to the limit of its streams has reset those that are over it, in the bytes that are being read.
-    const tooMany = ++session.openStreams > MAX_STREAMS + MAX_RESETS && !session.isProxy;
+    const tooMany = ++session.openStreams > MAX_STREAMS + session.maxResets;
     if (tooMany) return calm(stream.session as Http2Session);
     timeouts.add(stream, request, response, nowMs);
     stream.once("close", onStreamClose);
@@ -131,8 +132,8 @@ export function createHttp2(limits: ListenerLimits, handle: Handler, onRefused: 
 }
 
 function sessionOn(socket: Socket, limits: ListenerLimits, nowMs: number): Session {
-  const isProxy = limits.isProxy?.(socket.remoteAddress ?? "") === true;
-  return { socket, isProxy, usedAt: nowMs, openStreams: 0, controlFrames: 0, resets: 0 };
+  const maxResets = limits.isProxy?.(socket.remoteAddress ?? "") === true ? MAX_PROXY_RESETS : MAX_RESETS;
+  return { socket, maxResets, usedAt: nowMs, openStreams: 0, controlFrames: 0, resets: 0 };
 }
 
 /** Calls `look` each time after this process ran for `ms` milliseconds. @returns a function that stops it */
@@ -173,7 +174,7 @@ function countEnd(stream: ServerHttp2Stream, known: Session): boolean {
   // A response that is complete, but not yet sent, was reset just as one that has not begun.
   if (!stream.aborted && stream.writableFinished) noteServed(known);
   else known.resets++;
-  return known.resets > MAX_RESETS && !known.isProxy;
+  return known.resets > known.maxResets;
 }
 
 /**

@@ -32,6 +32,11 @@ export const FRAMES_PER_REQUEST = 4;
  */
 export const MAX_RESETS = 200;
 /**
+ * The same for the connection of a proxy, which carries the requests of many clients. A proxy has limits of its own for each of them; this
+ * one keeps those who cancel from taking the whole process.
+ */
+export const MAX_PROXY_RESETS = 10 * MAX_RESETS;
+/**
  * The limit of nghttp2, at once and in a second, if there is no proxy. It does not know which requests were served, so `MAX_RESETS` is the
  * limit for attacks.
  */
@@ -57,8 +62,8 @@ export type ListenerLimits = {
    */
   readonly needsCredential: ((path: string) => boolean) | undefined;
   /**
-   * Returns whether an address is that of a proxy. Its HTTP/2 connections carry the requests of many clients, so the streams that some of
-   * them reset do not end the connection. Undefined if there is no proxy.
+   * Returns whether an address is that of a proxy. Its HTTP/2 connections carry the requests of many clients, so more of
+   * their streams may be reset (MAX_PROXY_RESETS). Undefined if there is no proxy.
    */
   readonly isProxy: ((address: string) => boolean) | undefined;
   /** The number of requests whose bodies are still arriving. */

@@ -2,7 +2,12 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { FRAMES_PER_REQUEST, MAX_CONTROL_FRAMES, MAX_RESETS } from "../../../src/platform/listener/limits.ts";
+import {
+  FRAMES_PER_REQUEST,
+  MAX_CONTROL_FRAMES,
+  MAX_PROXY_RESETS,
+  MAX_RESETS,
+} from "../../../src/platform/listener/limits.ts";
 import { END_HEADERS, END_STREAM, FRAME, frame, PREFACE, requestBlock, settings } from "../../attacks/frames.ts";
 import { servesAfterCancelling } from "../../support/cancelled-streams.ts";
 import { type Service, startService } from "../../support/service.ts";
@@ -27,8 +32,8 @@ const streams = (from: number, count: number, make: (stream: number) => Buffer) 
   Buffer.concat(Array.from({ length: count }, (_, i) => make(2 * (from + i) + 1)));
 
 /** Opens a connection, and reads frames from it. */
-async function open() {
-  const { hostname, port } = new URL(service.publicUrl);
+async function open({ publicUrl } = service) {
+  const { hostname, port } = new URL(publicUrl);
   const socket = connect(Number(port), hostname);
   await once(socket, "connect");
   let unread: Buffer = Buffer.alloc(0);
@@ -78,10 +83,13 @@ test("as many calls may be cancelled as are served", async () => {
   socket.destroy();
 });
 
-test("a proxy keeps its connection, however many calls its clients cancel", async () => {
+test("a proxy keeps its connection when its clients cancel many calls, up to a limit", async () => {
   const trusting = await startService({ TRUST_PROXY: "127.0.0.1" });
   expect(await servesAfterCancelling(trusting.publicUrl, "POST", "/v1/auth/refresh")).toBe(true);
   expect(await servesAfterCancelling(service.publicUrl, "POST", "/v1/auth/refresh")).toBe(false);
+  const { socket, seen } = await open(trusting);
+  socket.write(streams(0, 3 * MAX_PROXY_RESETS, (stream) => Buffer.concat([refresh(stream), reset(stream)])));
+  await until(async () => expect(seen.isClosed).toBe(true));
   await trusting.stop();
 });
 
