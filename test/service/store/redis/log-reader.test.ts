@@ -43,7 +43,7 @@ async function setClock(time: number): Promise<void> {
 
 async function end(of = user): Promise<string> {
   const sid = sidOf(of);
-  expect(String(await run("end", [tagOfSession(sid)], [sid, "logout", MARKER_LIFE, "", "", ""]))).toBe("m");
+  expect(String(await run("end", [tagOfSession(sid)], [sid, "logout", MARKER_LIFE, "", "", ""]))).toBe("marked");
   return sid;
 }
 
