@@ -152,31 +152,36 @@ test.each([
   await expect(verifier.ready).rejects.toThrow("adminUrl is not the admin API, but perhaps the public one");
 });
 
-test.each([
+const PROXIED = [
   ["a stream over HTTP/2", createHttp2Server as unknown as typeof createServer, createVerifier, {}],
   ["a stream over fetch", createServer, createWebVerifier, {}],
   ["polls", createServer, createWebVerifier, { pollIntervalMs: 2000 }],
-])("a proxy that knows no route to the service is an outage, which `ready` waits for: %s", async (...row) => {
-  const [, createProxy, create, options] = row;
-  const service = await start({ ADMIN_PORT: String(await freePort()) });
-  const { adminUrl, adminToken } = service;
-  await service.kill9();
-  const proxy = createProxy((_, response) => {
-    response.writeHead(404, { "content-type": "text/plain" });
-    response.end("404 page not found");
-  });
-  await once(proxy.listen(Number(new URL(adminUrl).port), "127.0.0.1"), "listening");
-  const lost = Promise.withResolvers<void>();
-  const report = ({ event }: VerifierEvent) => void (event === "feed_lost" && lost.resolve());
-  const verifier = create({ adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, report, ...options });
-  onTestFinished(() => verifier.close());
-  const ready = verifier.ready.then(() => "ready", String);
-  await lost.promise;
-  await new Promise((resolve) => proxy.close(resolve));
-  const again = await service.restart();
-  onTestFinished(async () => void (await again.kill9()));
-  expect(await ready).toBe("ready");
-});
+] as const;
+
+test.each(PROXIED.flatMap((row) => [401, 403, 404].map((status) => [status, ...row] as const)))(
+  "the page of a proxy with status %i is an outage, which `ready` waits for: %s",
+  async (...row) => {
+    const [status, , createProxy, create, options] = row;
+    const service = await start({ ADMIN_PORT: String(await freePort()) });
+    const { adminUrl, adminToken } = service;
+    await service.kill9();
+    const proxy = createProxy((_, response) => {
+      response.writeHead(status, { "content-type": "text/html" });
+      response.end("<h1>no route</h1>");
+    });
+    await once(proxy.listen(Number(new URL(adminUrl).port), "127.0.0.1"), "listening");
+    const lost = Promise.withResolvers<void>();
+    const report = ({ event }: VerifierEvent) => void (event === "feed_lost" && lost.resolve());
+    const verifier = create({ adminUrl, adminToken, issuer: ISSUER, audience: AUDIENCE, report, ...options });
+    onTestFinished(() => verifier.close());
+    const ready = verifier.ready.then(() => "ready", String);
+    await lost.promise;
+    await new Promise((resolve) => proxy.close(resolve));
+    const again = await service.restart();
+    onTestFinished(async () => void (await again.kill9()));
+    expect(await ready).toBe("ready");
+  },
+);
 
 test("a wrong issuer, audience or key set is reported with what was expected and received", async () => {
   const [service, another] = [await start(), await start()];

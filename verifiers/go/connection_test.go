@@ -35,6 +35,7 @@ func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if a.refuses.Load() {
 		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"code":"unauthenticated","message":"authentication failed"}`))
 		return
 	}
 	_, _ = w.Write(envelope(a.batch))
@@ -109,17 +110,19 @@ func TestReadyAtThePublicAPI(t *testing.T) {
 }
 
 func TestReadyWaitsBehindAProxyThatKnowsNoRoute(t *testing.T) {
-	api := newAdminAPI(t)
-	var feeds atomic.Int32
-	v := api.follow(t, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && feeds.Add(1) <= 2 {
-			http.NotFound(w, r)
-			return
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} {
+		api := newAdminAPI(t)
+		var feeds atomic.Int32
+		v := api.follow(t, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost && feeds.Add(1) <= 2 {
+				http.Error(w, "<h1>no route</h1>", status)
+				return
+			}
+			api.ServeHTTP(w, r)
+		})), nil)
+		if err := v.Ready(context.Background()); err != nil {
+			t.Fatal(err)
 		}
-		api.ServeHTTP(w, r)
-	})), nil)
-	if err := v.Ready(context.Background()); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -66,8 +66,8 @@ func (s *settings) call(ctx context.Context, rpc, contentType string, body []byt
 		if !isListed {
 			code = "unknown"
 		}
-		if err != nil && code == "unimplemented" {
-			code = "unavailable" // a page of a proxy that knows no route to the service, as while it is away
+		if err != nil {
+			code = "unavailable" // the page of a proxy, which may know no route to the service while that is away
 		}
 		failure = &RPCError{code, fmt.Sprintf("the admin API responds %d", response.StatusCode)}
 	}

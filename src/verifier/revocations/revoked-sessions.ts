@@ -108,9 +108,14 @@ export abstract class RevokedSessions {
   }
 }
 
-/** Returns whether a 404 is not one of the service, which has JSON: while the service is away, a proxy in front may know no route to it. */
-const isPageOfProxy = ({ code, metadata }: ConnectError) =>
-  code === Code.Unimplemented && !metadata.get("content-type")?.startsWith("application/");
+/**
+ * Returns whether a refusal is the page of a proxy in front, which may know no route to the service while that is away. The service has
+ * JSON, or refuses at the end of a stream, where an error has no content type. But it never ends a stream with `unimplemented`.
+ */
+function isPageOfProxy({ code, metadata }: ConnectError): boolean {
+  const type = metadata.get("content-type");
+  return type === null ? code === Code.Unimplemented : !type.startsWith("application/");
+}
 
 /** Returns a time in ms since the epoch; Infinity if it is absent. */
 const toMs = (time: Timestamp | undefined) => (time === undefined ? Number.POSITIVE_INFINITY : timestampMs(time));

@@ -56,8 +56,8 @@ def _error_of(response: Response, deadline: float) -> RpcError:
         return RpcError(str(error["code"]), str(error.get("message", "")))
     except Exception:  # any body that has no error, such as one that was cut
         code = HTTP_CODES.get(response.status, "unknown")
-        if code == "unimplemented" and error is None:
-            code = "unavailable"  # a page of a proxy that knows no route to the service, as while it is away
+        if error is None:
+            code = "unavailable"  # the page of a proxy, which may know no route to the service while that is away
         return RpcError(code, f"the admin API responds {response.status}")
 
 

@@ -289,6 +289,9 @@ class RefusedTest(unittest.TestCase):
             def do_POST(self) -> None:
                 self.send_response(200 if accepts.is_set() else 401)
                 self.end_headers()
+                if not accepts.is_set():
+                    self.wfile.write(b'{"code":"unauthenticated","message":"authentication failed"}')
+                    return
                 message = b'{"cursor":"1","caughtUp":true}'
                 self.wfile.write(struct.pack(">BI", 0, len(message)) + message)
 

@@ -161,22 +161,24 @@ class AdminUrlTest(unittest.TestCase):
             verifier.wait_until_ready()
         verifier.close()
 
-    def test_a_proxy_that_knows_no_route_is_an_outage(self) -> None:
-        lost = threading.Event()
+    def test_the_page_of_a_proxy_is_an_outage(self) -> None:
+        for status in (401, 403, 404):
+            with self.subTest(status=status):
+                lost = threading.Event()
 
-        class Proxy(Network):
-            def request(self, method: str, *given: Any) -> Any:
-                return Body(404, b"not found") if method == "POST" else super().request(method, *given)
+                class Proxy(Network):
+                    def request(self, method: str, *given: Any) -> Any:
+                        return Body(status, b"<h1>no route</h1>") if method == "POST" else super().request(method, *given)
 
-        def report(event: Any) -> None:
-            if event.name == "feed_lost":
-                lost.set()
+                def report(event: Any) -> None:
+                    if event.name == "feed_lost":
+                        lost.set()
 
-        follows = {"admin_url": "http://admin.invalid", "transport": Proxy(VECTORS["keys"]), "report": report}
-        verifier = Verifier(**{**options(), **follows})
-        lost.wait()
-        self.assertFalse(verifier.is_ready())
-        verifier.close()
+                follows = {"admin_url": "http://admin.invalid", "transport": Proxy(VECTORS["keys"]), "report": report}
+                verifier = Verifier(**{**options(), **follows})
+                self.assertTrue(lost.wait(60), "feed_lost was not reported")
+                self.assertFalse(verifier.is_ready())
+                verifier.close()
 
 
 class CloseTest(unittest.IsolatedAsyncioTestCase):
