@@ -162,7 +162,7 @@ test("no rule allows an import that nobody makes", () => {
 });
 
 /** The largest number of pairs of packages, or folders of the service, of which one imports the other. The composition root does not count. */
-const MAX_ARROWS = 57;
+const MAX_ARROWS = 59;
 
 test("packages, and folders of the service, import few of each other", () => {
   const parts = new Set(files.map(partOf));

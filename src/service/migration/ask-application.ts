@@ -2,6 +2,7 @@
 import { hash } from "node:crypto";
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
+import { refuseUpgrade } from "../../platform/net/refuse-upgrade.ts";
 import type { Application, ApplicationReply, Question } from "../session/migration/application.ts";
 import { secondsOf, type WallClock } from "../session/time.ts";
 
@@ -55,12 +56,7 @@ export function createApplication({ url, issuer, sign, id, clock, deadlineMs = D
       const options = { method: "POST", headers: headersOf(cookies, body), agent, maxHeaderSize: MAX_HEADER_BYTES };
       return await new Promise<ApplicationReply>((resolve, reject) => {
         const request = open(url, { ...options, signal: deadline }, (response) => read(response).then(resolve, reject));
-        // Of a response with status 101, Node reports neither a response nor an error.
-        request.on("upgrade", (_, socket) => {
-          socket.destroy();
-          reject(new Error("status 101"));
-        });
-        request.on("error", reject).end(body);
+        refuseUpgrade(request, reject).on("error", reject).end(body);
       });
     } catch (error) {
       if (deadline.aborted) return failed("timeout");

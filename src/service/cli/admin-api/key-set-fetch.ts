@@ -2,6 +2,7 @@
 import { get } from "node:https";
 import { Readable } from "node:stream";
 import type { ConnectionOptions } from "node:tls";
+import { refuseUpgrade } from "../../../platform/net/refuse-upgrade.ts";
 
 /** Returns a function that serves as the verifier's `fetch`. Each call opens a connection, so that it uses the present TLS files. */
 export function createKeySetFetch(tls: Pick<ConnectionOptions, "secureContext">): typeof fetch {
@@ -18,12 +19,7 @@ export function createKeySetFetch(tls: Pick<ConnectionOptions, "secureContext">)
         reject(new Error(`the key set responds ${status}`));
       }
     });
-    // Of a response with status 101, Node reports neither a response nor an error.
-    request.on("upgrade", (_, socket) => {
-      socket.destroy();
-      reject(new Error("the key set responds 101"));
-    });
-    request.on("error", reject);
+    refuseUpgrade(request, () => reject(new Error("the key set responds 101"))).on("error", reject);
     return promise;
   };
 }

@@ -2,6 +2,7 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
+import { refuseUpgrade } from "../../../platform/net/refuse-upgrade.ts";
 import { localUrl } from "../../config/command-line.ts";
 import type { Config } from "../../config/config.ts";
 import { KeyRingFault } from "../../tokens/ring.ts";
@@ -118,11 +119,6 @@ function get(
       response.once("end", () => resolve({ status: response.statusCode ?? 0, body }));
       response.once("error", fail);
     });
-    // Of a response with status 101, Node reports neither a response nor an error.
-    request.once("upgrade", (_, socket) => {
-      socket.destroy();
-      fail(new Error("status 101"));
-    });
-    request.once("error", fail).end();
+    refuseUpgrade(request, fail).once("error", fail).end();
   });
 }

@@ -2,6 +2,7 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
+import { refuseUpgrade } from "../../../platform/net/refuse-upgrade.ts";
 import type { DeliveryError } from "../model.ts";
 import { createLookup, type Find, lookupFunction } from "./lookup.ts";
 import { isAllowed, parseTarget, type TargetRules } from "./target.ts";
@@ -131,10 +132,7 @@ function exchange(
       resolve({ ok: true, status: response.statusCode ?? 0 });
       discard(response);
     });
-    request.on("upgrade", (_, socket) => {
-      socket.destroy();
-      resolve({ ok: false, error: "invalid_response" });
-    });
+    refuseUpgrade(request, () => resolve({ ok: false, error: "invalid_response" }));
     request.on("error", (error: NodeJS.ErrnoException) => {
       if (deadline.aborted) return resolve({ ok: false, error: "timeout" });
       const stale = request.reusedSocket && ["ECONNRESET", "EPIPE"].includes(error.code ?? "");
