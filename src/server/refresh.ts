@@ -41,8 +41,12 @@ export async function call(
 ): Promise<{ readonly response: Response; readonly body: Body } | undefined> {
   let status: number | undefined;
   const fail = (cause: unknown) => {
-    const parts = [status, cause].filter((part) => part !== undefined);
-    deps.report({ event: "service_failed", path: path.replace(/\?.*/, ""), cause: parts.join(" ").slice(0, 100) });
+    // The text of another server must not forge lines of a log.
+    const text = [status, cause]
+      .filter((part) => part !== undefined)
+      .join(" ")
+      .replace(/[^ -~]/g, "?");
+    deps.report({ event: "service_failed", path: path.replace(/\?.*/, ""), cause: text.slice(0, 100) });
   };
   try {
     const response = await deps.fetch(`${deps.service}${path}`, {

@@ -37,6 +37,11 @@ test.each([
     () => startOther(503, "application/json", '{"error":{"code":"E503_UNAVAILABLE"}}'),
     "503 E503_UNAVAILABLE",
   ],
+  [
+    "a server that would write a line of its own into the log",
+    () => startOther(500, "application/json", JSON.stringify({ error: { code: "E500\nready\u001b[2J" } })),
+    "500 E500?ready?[2J",
+  ],
 ])("%s in place of the service is reported, at a page view and at a sign-out", async (_, start, cause) => {
   const events: ServerSessionsEvent[] = [];
   const { sessions } = aServer(service, kept.verifier, {
