@@ -62,7 +62,7 @@ const inAscii = (code: string) =>
 function builtInsWhole(code: string): string {
   const whole = code
     .replace(/^import \* as (.+) from "(node:.+)";$/gm, 'const $1 = process.getBuiltinModule("$2");')
-    .replace(/^import (\{[^}]+\}) from "(node:.+)";$/gm, (_, names: string, module: string) => {
+    .replace(/^import (\{(?!.*\bdefault\b)[^}]+\}) from "(node:.+)";$/gm, (_, names: string, module: string) => {
       return `const ${names.replaceAll(" as ", ": ")} = process.getBuiltinModule("${module}");`;
     });
   if (/\bfrom "node:|^import "node:/m.test(whole)) throw new Error("an import of a module of Node has an unknown form");
