@@ -1,5 +1,4 @@
 /** Bodies that middleware has read and kept as `request.body`. */
-
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { NO_BYTES } from "../codec/bytes.ts";

@@ -125,7 +125,10 @@ function follow(
     onRecovery() {
       const ofClients = certificate.current.clientCa === undefined ? [] : ["ADMIN_TLS_CLIENT_CA_FILE"];
       for (const variable of ["TLS_CERT_FILE", "TLS_KEY_FILE", ...ofClients])
-        log.info({ event: "file_recovered", variable }, `${variable} is valid again`);
+        log.info(
+          { event: "file_recovered", variable },
+          "the files of the TLS certificate and of the authorities of clients are valid again",
+        );
     },
   });
 }

@@ -2,7 +2,6 @@
  * Audit events: one for each business fact, named after the OWASP logging vocabulary. Events never contain a token. Implementations of
  * `Audit` never throw, so that a failing audit cannot fail a request.
  */
-
 import type { Scope } from "./admin/access.ts";
 import type { LimitScope } from "./admin/limit.ts";
 import type { UnprovenReason } from "./devices/binding.ts";

@@ -63,6 +63,7 @@ test("neither chmod nor chown is advised for a directory that others keep their 
   expect(await judge(["keys.json"])).toBe(`${found}: chmod 700 ${directory}`);
 });
 
+// Only root can give a directory to another user. `npm test` as another user leaves this test out; CI runs as root.
 test.runIf(process.geteuid?.() === 0)(
   "a directory of another user with files of others is not to be taken over",
   async () => {
