@@ -45,6 +45,8 @@ export type MetricValues = {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram" | "summary";
+  /** How the values of several workers are combined. */
+  readonly aggregator?: string;
   readonly values: readonly {
     readonly value: number;
     readonly labels: Readonly<Record<string, string | number>>;

@@ -1,6 +1,7 @@
 /** Connects a worker to its supervisor, which reports readiness and merges the metrics of all workers. */
 import { mergeMetrics } from "../observability/merge-metrics.ts";
 import type { Metrics } from "../observability/metrics.ts";
+import { HEARTBEAT_MS } from "./heartbeat.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 
 export type WorkerParts = {
@@ -20,6 +21,7 @@ export function joinSupervisor(env: NodeJS.ProcessEnv): WorkerParts | undefined 
   if (role === undefined || process.send === undefined) return undefined;
   // If the supervisor is gone, nobody would stop this process, so it ends by itself.
   process.once("disconnect", () => process.exit(1));
+  setInterval(() => send({ type: "heartbeat" }), HEARTBEAT_MS).unref();
   const request = createRequester("called");
   return {
     out: (text) => send({ type: "ready", text }),

@@ -4,6 +4,8 @@ import type { MetricValues } from "../observability/metrics.ts";
 export type ToSupervisor =
   /** `text` is what the worker would print if it ran alone. */
   | { readonly type: "ready"; readonly text: string }
+  /** Shows that the worker runs (heartbeat.ts). */
+  | { readonly type: "heartbeat" }
   /** A client has requested the metrics of the service from this worker. */
   | { readonly type: "metrics_wanted"; readonly id: number }
   | { readonly type: "metrics"; readonly id: number; readonly values: readonly MetricValues[] }

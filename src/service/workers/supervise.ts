@@ -1,10 +1,11 @@
 /**
  * Runs several processes (workers) on the same ports. Each is a whole instance with its own listeners, and the system distributes the
  * connections (SO_REUSEPORT). The supervisor takes no connections. If a worker ends without an order to stop, the supervisor starts another
- * one.
+ * one. It kills a worker that has stalled.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Logger } from "../observability/logger.ts";
+import { HEARTBEAT_MS, Heartbeats, MAX_SILENT_LOOKS } from "./heartbeat.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 import { MetricsRounds } from "./metrics-round.ts";
 
@@ -64,6 +65,8 @@ class Supervisor implements Stoppable {
   readonly #running = new Set<ChildProcess>();
   /** The workers that have started and can handle messages. */
   readonly #ready = new Set<ChildProcess>();
+  readonly #stalled = new Set<ChildProcess>();
+  readonly #heartbeats = new Heartbeats((worker) => this.#killStalled(worker));
   #ports: Readonly<Record<string, string>> = {};
   #isStopping = false;
   #replaces = false;
@@ -120,6 +123,8 @@ class Supervisor implements Stoppable {
 
   #listen(worker: ChildProcess, onReady: (text: string) => void, onEnd: (end: End) => void): void {
     worker.on("message", (message: ToSupervisor) => {
+      if (this.#running.has(worker)) this.#heartbeats.hear(worker);
+      if (message.type === "heartbeat") return;
       if (message.type !== "ready") return void this.#take(worker, message);
       this.#ready.add(worker);
       onReady(message.text);
@@ -135,7 +140,9 @@ class Supervisor implements Stoppable {
     if (worker !== undefined) {
       this.#running.delete(worker);
       this.#ready.delete(worker);
-      if (worker.pid !== undefined) void this.#metrics.end(worker.pid);
+      this.#heartbeats.forget(worker);
+      const cause = this.#stalled.delete(worker) ? "stalled" : "ended";
+      void this.#metrics.end(worker.pid, this.#isStopping ? undefined : cause);
     }
     if (this.#running.size === 0) this.#onEmpty();
     if (this.#isStopping || !this.#replaces) return;
@@ -146,6 +153,17 @@ class Supervisor implements Stoppable {
     setTimeout(() => this.#replace(), replacedInMs);
   }
 
+  /** Nothing of a stalled worker could be saved: it does not even react to SIGTERM. A process that is stopped reacts to SIGKILL. */
+  #killStalled(worker: ChildProcess): void {
+    this.#stalled.add(worker);
+    const silentMs = MAX_SILENT_LOOKS * HEARTBEAT_MS;
+    this.#deps.log.error(
+      { event: "worker_stalled", worker: worker.pid, silentMs },
+      "a worker has stalled, and is killed",
+    );
+    worker.kill("SIGKILL");
+  }
+
   /**
    * Starts a worker in place of one that has ended. If the new worker does not start, this is handled like the end of any worker; the
    * reason is in the log of the new worker.
@@ -154,7 +172,7 @@ class Supervisor implements Stoppable {
     if (!this.#isStopping) this.start("next").catch(() => {});
   }
 
-  async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" }>): Promise<void> {
+  async #take(worker: ChildProcess, message: Exclude<ToSupervisor, { type: "ready" | "heartbeat" }>): Promise<void> {
     // A message of a worker may arrive after the worker has ended. It is ignored, because the last metrics of that worker are already
     // counted.
     if (!this.#running.has(worker)) return;

@@ -10,7 +10,7 @@ import { request } from "../../support/raw-http.ts";
 import { type RedisServer, startRedis } from "../../support/redis.ts";
 import { type Process, type Service, spawnService, startService, waitFor, withKeys } from "../../support/service.ts";
 import { bearer, logIn } from "../../support/sessions.ts";
-import { until } from "../../support/until.ts";
+import { inTime, until } from "../../support/until.ts";
 
 const WORKERS = 2;
 /** All services of this file are one deployment on one Redis. */
@@ -32,7 +32,7 @@ afterEach(async () => {
 });
 afterAll(() => redis.stop());
 
-async function startWorkers(): Promise<Service> {
+async function startWorkers(more: Readonly<Record<string, string>> = {}): Promise<Service> {
   service = await startService({
     REDIS_URL: redis.url,
     WORKERS: String(WORKERS),
@@ -46,6 +46,7 @@ async function startWorkers(): Promise<Service> {
     REUSE_INTERVAL: "60s",
     // A busy machine may lack processors for two workers and their load, so overload control is off.
     OVERLOAD_MAX_LOOP_DELAY: "0",
+    ...more,
   });
   return service;
 }
@@ -113,6 +114,29 @@ test("a worker that is killed under load costs the requests in flight alone, and
   expect(failures.filter((failure) => !/: (?:ECONNRESET|EPIPE)$/.test(failure))).toEqual([]);
   expect(failures.length).toBeLessThanOrEqual(2 * clients * ways.length);
   await until(async () => expect(await count(running, "session_created_total")).toBe(created));
+});
+
+/** The looks of the supervisor for heartbeats come ten times as fast. */
+const FASTER_LOOKS = `data:text/javascript,${encodeURIComponent(`
+const { setInterval: every } = globalThis;
+if (process.env.SESSION_SERVICE_WORKER === undefined) globalThis.setInterval = (then, ms) => every(then, ms / 10);
+`)}`;
+
+test("a worker that has stalled is killed and replaced, so that no connection hangs", {
+  timeout: HANG_MS,
+}, async () => {
+  const running = await startWorkers({ NODE_OPTIONS: `--import ${FASTER_LOOKS}` });
+  const [stalled = 0] = workersOf(running);
+  process.kill(stalled, "SIGSTOP");
+  // The system gives the stalled worker its share of these connections.
+  const responses = Promise.allSettled(
+    Array.from({ length: 20 }, () => request(running.publicUrl, { path: "/healthz" })),
+  );
+  await waitFor(running, () => (running.stderr().includes('"worker_stalled"') ? true : undefined));
+  await inTime("a response, or the loss of the connection, to each request", responses);
+  await until(async () => expect(workersOf(running).filter((pid) => pid !== stalled).length).toBe(WORKERS));
+  await until(async () => expect(await count(running, 'session_workers_ended_total{cause="stalled"}')).toBe(1));
+  expect(await count(running, 'session_workers_ended_total{cause="ended"}')).toBe(0);
 });
 
 test("who signs in to the console at one worker is signed in at all, and out of all", {

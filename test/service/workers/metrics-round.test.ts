@@ -14,7 +14,7 @@ test("the counts of workers that end together are all kept", async () => {
   rounds.report(2, 0, counted(5));
   await Promise.all([rounds.end(1), rounds.end(2)]);
   const [ended = []] = await rounds.collect([3], (worker, round) => rounds.report(worker, round, counted(0)));
-  expect(ended).toMatchObject([{ name: "calls_total", values: [{ value: 15 }] }]);
+  expect(ended.find(({ name }) => name === "calls_total")).toMatchObject({ values: [{ value: 15 }] });
 });
 
 const gauge = (value: number) =>
@@ -28,7 +28,7 @@ test("of a worker that has ended, counts are kept and states are not", async () 
   await rounds.end(1);
   const all = await rounds.collect([2], (worker, round) => rounds.report(worker, round, gauge(1)));
   expect(all).toMatchObject([
-    [{ name: "calls_total", values: [{ value: 10 }] }],
+    [{ name: "session_workers_ended_total" }, { name: "calls_total", values: [{ value: 10 }] }],
     [{ name: "open", values: [{ value: 1 }] }],
   ]);
 });
@@ -54,7 +54,7 @@ test("a round waits for every worker that it asked, and for none that has ended"
   expect(isOver).toBe(false);
   await rounds.end(3);
   const [ended, ...live] = await inTime("the round whose last worker has ended", first);
-  expect(ended).toMatchObject([{ values: [{ value: 3 }] }]);
+  expect(ended?.find(({ name }) => name === "calls_total")).toMatchObject({ values: [{ value: 3 }] });
   expect(live).toEqual([counted(1), counted(2)]);
   rounds.report(1, 2, counted(4));
   rounds.report(2, 2, counted(5));
@@ -69,12 +69,25 @@ test("of a worker that does not report in time, the last report is used", async 
   rounds.report(2, 0, counted(2));
   const all = rounds.collect([1, 2], (worker, round) => worker === 1 && rounds.report(1, round, counted(8)));
   await vi.advanceTimersByTimeAsync(5_000);
-  expect(await all).toEqual([[], counted(8), counted(2)]);
+  const [, ...reports] = await all;
+  expect(reports).toEqual([counted(8), counted(2)]);
   // The late report is kept for the next round, and completes nothing.
   rounds.report(2, 1, counted(9));
-  expect(await rounds.collect([1], (worker, round) => rounds.report(worker, round, counted(8)))).toEqual([
-    [],
-    counted(8),
-    counted(9),
-  ]);
+  const [, ...later] = await rounds.collect([1], (worker, round) => rounds.report(worker, round, counted(8)));
+  expect(later).toEqual([counted(8), counted(9)]);
+});
+
+test("ends that nobody asked for are counted by cause, from none", async () => {
+  const rounds = new MetricsRounds();
+  const ends = async () => {
+    const [ended = []] = await rounds.collect([1], (worker, round) => rounds.report(worker, round, []));
+    return ended.find(({ name }) => name === "session_workers_ended_total")?.values;
+  };
+  const counts = (stalled: number, other: number) => [
+    { labels: { cause: "stalled" }, value: stalled },
+    { labels: { cause: "ended" }, value: other },
+  ];
+  expect(await ends()).toEqual(counts(0, 0));
+  await Promise.all([rounds.end(1, "stalled"), rounds.end(2, "ended"), rounds.end(undefined, "ended"), rounds.end(3)]);
+  expect(await ends()).toMatchObject(counts(1, 2));
 });

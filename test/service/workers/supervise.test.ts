@@ -1,7 +1,7 @@
 /** The supervisor with workers that are processes without a service. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Logger } from "../../../src/service/observability/logger.ts";
 import { supervise } from "../../../src/service/workers/supervise.ts";
 import { inTime, until } from "../../support/until.ts";
@@ -170,4 +170,53 @@ test("the pause before a replacement doubles with each short run, and starts aga
   expect(await killNewest(500)).toBe(100);
   expect(await killNewest(1_000)).toBe(200);
   expect(await killNewest(3_600_000)).toBe(100);
+});
+
+describe("a worker that sends no heartbeat", () => {
+  const LOOKS = 30;
+
+  /** Lets the supervisor look for heartbeats `times` times. Before each look all workers of `beating` have sent one. */
+  async function look(times: number, beating: readonly (ChildProcess | undefined)[]): Promise<void> {
+    for (let at = 0; at < times; at++) {
+      const beats = beating.map((worker) => worker && once(worker, "message"));
+      for (const worker of beating) worker?.send({ type: "beat" });
+      await inTime("the heartbeats", Promise.all(beats));
+      vi.advanceTimersByTime(1_000);
+      await new Promise(setImmediate);
+    }
+  }
+
+  async function startWatched() {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    return startTwo();
+  }
+
+  test("is killed and replaced after 30 looks; one that is late is not", async () => {
+    const { workers, lines } = await startWatched();
+    const [stalled, late] = workers;
+    stalled?.kill("SIGSTOP");
+    await look(LOOKS - 1, []);
+    expect(lines).toEqual([]);
+    await look(LOOKS, [late]);
+    await until(() => expect(lines).toHaveLength(2));
+    expect(lines).toMatchObject([
+      { event: "worker_stalled", worker: stalled?.pid, silentMs: 30_000 },
+      { event: "worker_ended", worker: stalled?.pid, signal: "SIGKILL", replacedInMs: 100 },
+    ]);
+    await until(() => expect(workers).toHaveLength(3));
+    expect(late?.connected).toBe(true);
+  });
+
+  test("is killed when it is to stop, too: nobody waits for it indefinitely", async () => {
+    const { supervisor, workers, lines } = await startWatched();
+    const [stalled, other] = workers;
+    stalled?.kill("SIGSTOP");
+    const ended = once(other as ChildProcess, "exit");
+    const stopped = supervisor.stop("drain");
+    await inTime("the end of the other worker", ended);
+    await look(LOOKS, []);
+    await inTime("the end of all workers", stopped);
+    expect(lines).toMatchObject([{ event: "worker_stalled", worker: stalled?.pid }]);
+  });
 });

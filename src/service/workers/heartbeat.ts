@@ -1,0 +1,49 @@
+/**
+ * Finds workers that have stalled: they run no more, but their listeners still get a share of the connections, which hang. A worker sends
+ * heartbeats while its event loop turns.
+ */
+import type { ChildProcess } from "node:child_process";
+
+/** How often a worker sends a heartbeat, and the supervisor looks for them, in ms. */
+export const HEARTBEAT_MS = 1_000;
+
+/**
+ * A worker has stalled if it has sent nothing for this many looks in a row. An event loop that is overloaded is late by seconds at most.
+ * Looks are counted, not the time: while the machine or the container was suspended, the supervisor did not look either.
+ */
+export const MAX_SILENT_LOOKS = 30;
+
+export class Heartbeats {
+  /** How many looks in a row have found nothing of each worker. Workers that have sent nothing yet are still loading their code. */
+  readonly #silentLooks = new Map<ChildProcess, number>();
+  readonly #onStall: (worker: ChildProcess) => void;
+  #stop: (() => void) | undefined;
+
+  /** @param onStall is called once for each worker that has stalled */
+  constructor(onStall: (worker: ChildProcess) => void) {
+    this.#onStall = onStall;
+  }
+
+  /** Notes that a worker has sent a message. */
+  hear(worker: ChildProcess): void {
+    this.#silentLooks.set(worker, 0);
+    if (this.#stop !== undefined) return;
+    // What arrived while this process itself did not run is read before the look.
+    const timer = setInterval(() => setImmediate(() => this.#look()), HEARTBEAT_MS);
+    this.#stop = () => clearInterval(timer);
+  }
+
+  forget(worker: ChildProcess): void {
+    this.#silentLooks.delete(worker);
+    if (this.#silentLooks.size > 0) return;
+    this.#stop?.();
+    this.#stop = undefined;
+  }
+
+  #look(): void {
+    for (const [worker, before] of this.#silentLooks) {
+      this.#silentLooks.set(worker, before + 1);
+      if (before + 1 === MAX_SILENT_LOOKS) this.#onStall(worker);
+    }
+  }
+}
