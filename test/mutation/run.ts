@@ -4,7 +4,8 @@
  *     npm run mutation -- tokens
  *     npm run mutation -- store src/service/store/embedded/rows.ts
  *
- * A mutant that changes nothing is excused by a line in survivors.txt: file | original code | mutant | reason.
+ * A mutant that changes nothing is excused by a line in survivors.txt: file | original code | mutant | reason. Lines that excuse nothing any
+ * longer are printed too.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -43,6 +44,7 @@ const excuses = new Set(
     .map((line) => line.split(" | ").slice(0, 3).join(" | ")),
 );
 const report = JSON.parse(readFileSync(`node_modules/.cache/mutation/${target}.json`, "utf8")) as Report;
+const used = new Set<string>();
 const counts = { noticed: 0, excused: 0, unnoticed: 0, unjudged: 0 };
 for (const [file, { source, mutants }] of Object.entries(report.files)) {
   for (const mutant of mutants) {
@@ -51,12 +53,18 @@ for (const [file, { source, mutants }] of Object.entries(report.files)) {
     if (!UNNOTICED.has(mutant.status)) continue;
     const where = mutant.status === "NoCoverage" ? "not reached" : "survived";
     const change = `${file} | ${oneLine(original(source, mutant.location))} | ${oneLine(mutant.replacement ?? "")}`;
-    if (excuses.has(change)) counts.excused++;
-    else {
+    if (excuses.has(change)) {
+      counts.excused++;
+      used.add(change);
+    } else {
       counts.unnoticed++;
       console.log(`${where} at line ${mutant.location.start.line}: ${change}`);
     }
   }
+}
+for (const excuse of excuses) {
+  const [file = ""] = excuse.split(" | ");
+  if (Object.hasOwn(report.files, file) && !used.has(excuse)) console.log(`excuses nothing: ${excuse}`);
 }
 const percent = (100 * counts.noticed) / (counts.noticed + counts.unnoticed + counts.unjudged);
 console.log(`${target}: ${percent.toFixed(1)} % noticed`, counts);

@@ -45,7 +45,7 @@ wheel() {
 for kind in "$@"; do
   program=$cache/$kind.sh
   echo "#!/bin/sh" >"$program"
-  over_tls="test/service/store/redis/sentinel test/service/store/redis/tls"
+  over_tls="test/service/store/redis/sentinel test/service/store/redis/connection/tls"
   # These builds have no TLS.
   case $kind in redis-8.2.3 | valkey-9.*) over_tls="" ;; esac
   case $kind in
@@ -74,7 +74,7 @@ for kind in "$@"; do
   "$program" --version
   # shellcheck disable=SC2086
   REDIS_SERVER=$program npm run test:run -- --project shared --maxWorkers=1 test/service/composition/redis-password \
-    test/service/store/redis/contract test/service/store/redis/credentials test/service/store/redis/permissions test/service/store/redis/schema \
-    test/service/store/redis/unfit $over_tls || failed="${failed:-} $kind"
+    test/service/store/redis/contract test/service/store/redis/connection/credentials \
+    test/service/store/redis/checks/permissions test/service/store/redis/schema test/service/store/redis/checks/unfit $over_tls || failed="${failed:-} $kind"
 done
 [ -z "${failed:-}" ] || { echo "failed:$failed" >&2 && exit 1; }
