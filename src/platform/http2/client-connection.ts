@@ -32,6 +32,12 @@ export type KeepAlive = Required<KeepAliveOptions>;
 
 /** The text that a server sends with GOAWAY to clients whose PINGs come too often (gRPC proposal A8). */
 const TOO_MANY_PINGS = Buffer.from("too_many_pings");
+/**
+ * How many streams of a connection may be reset: a server ends the connection of a client that resets many, with the calls of others on it
+ * (Netty after 200 within 30 s, Envoy if they are half of 500, nghttp2 and thus Node after 1,000). Open streams count, because all of them
+ * may be cancelled at once.
+ */
+export const MAX_RESETS = 200;
 /** The shortest delay before a check, in milliseconds. Otherwise a timer that fires slightly too early would cause many checks. */
 const MIN_DELAY_MS = 1;
 
@@ -49,6 +55,10 @@ export class ClientConnection {
   readonly #session: ClientHttp2Session;
   readonly #keepAlive: KeepAlive;
   #streams = 0;
+  /** The requests that wait until the connection is open, or until it is found alive. */
+  #waiting = 0;
+  /** The streams that were reset, by either side. */
+  #resets = 0;
   #isOpen = false;
   #isLeaving = false;
   #aliveAtMs = performance.now();
@@ -81,6 +91,11 @@ export class ClientConnection {
     return !this.#isLeaving && !this.#session.closed && !this.#session.destroyed;
   }
 
+  /** Returns whether a further request is for this connection: it is usable, and even if all streams are reset, they are few enough. */
+  get hasRoom(): boolean {
+    return this.isUsable && this.#streams + this.#waiting + this.#resets < MAX_RESETS;
+  }
+
   /** Returns whether the connection is open and accepts streams. */
   get isOpen(): boolean {
     return this.#isOpen && this.isUsable;
@@ -110,7 +125,7 @@ export class ClientConnection {
     stream.on("error", ignoreError);
     if (++this.#streams === 1) this.#becomeBusy();
     stream.on("response", this.noteBytes);
-    stream.on("close", this.#noteEnd);
+    stream.on("close", () => this.#noteEnd(stream.rstCode));
     return stream;
   }
 
@@ -119,21 +134,28 @@ export class ClientConnection {
     this.#aliveAtMs = performance.now();
   };
 
-  readonly #noteEnd = (): void => {
+  #noteEnd(resetCode: number): void {
+    // The other half of the limit is for the streams that are open when the connection is left.
+    if (resetCode !== constants.NGHTTP2_NO_ERROR && ++this.#resets >= MAX_RESETS / 2) this.#isLeaving = true;
     if (--this.#streams === 0) this.#becomeIdle();
-  };
+  }
 
   /**
    * Waits until the connection is open, and checks it with a PING if it was silent for long. Resolves with whether it can be used.
    * @throws Error if the connection cannot be opened
    */
   async verify(): Promise<boolean> {
-    await this.opened;
-    if (!this.isUsable || this.isFresh) return this.isUsable;
-    this.#session.ref();
-    const isAlive = await this.#sendPing();
-    if (this.#streams === 0) this.#session.unref();
-    return isAlive && this.isUsable;
+    this.#waiting++;
+    try {
+      await this.opened;
+      if (!this.isUsable || this.isFresh) return this.isUsable;
+      this.#session.ref();
+      const isAlive = await this.#sendPing();
+      if (this.#streams === 0) this.#session.unref();
+      return isAlive && this.isUsable;
+    } finally {
+      this.#waiting--;
+    }
   }
 
   /** Takes no more requests. The connection ends after its last stream. */

@@ -40,8 +40,9 @@ export class ClientSessions {
     };
   }
 
+  /** Returns whether the next request needs no other connection to be opened. */
   get isOpen(): boolean {
-    return this.#current?.isOpen === true;
+    return this.#current?.isOpen === true && this.#current.hasRoom;
   }
 
   /** The number of streams on the connection for the next request. */
@@ -84,7 +85,7 @@ export class ClientSessions {
   /** Opens connections with other options from now on. An open one takes no more requests, and ends after its last stream. */
   renew(nodeOptions: SecureClientSessionOptions): void {
     this.#nodeOptions = { ...this.#nodeOptions, ...nodeOptions };
-    this.#current?.leave();
+    for (const connection of this.#connections) connection.leave();
   }
 
   /** Records that bytes of a response have been read. */
@@ -93,11 +94,11 @@ export class ClientSessions {
   }
 
   /**
-   * Opens another connection for later requests if the present one has been silent for `pingIntervalMs`. It is for a caller that has
-   * given up waiting: the connection may be dead, and its PING takes longer.
+   * Opens another connection for later requests if those that are open have been silent for `pingIntervalMs`. It is for a caller that has
+   * given up waiting: a connection may be dead, and its PING takes longer.
    */
   leaveSilent(): void {
-    if (this.isOpen && this.#current?.isFresh === false) this.#current.leave();
+    for (const connection of this.#connections) if (connection.isOpen && !connection.isFresh) connection.leave();
   }
 
   /** Ends all connections. Their calls fail, and so do all later calls. */
@@ -106,10 +107,19 @@ export class ClientSessions {
     for (const connection of this.#connections) connection.destroy(this.#closed);
   }
 
-  /** Returns the connection for the next request. Older connections stay open until their streams have ended. */
+  /** Returns the connection for the next request. Connections that are left stay open until their streams have ended. */
   #connect(): ClientConnection {
     if (this.#closed !== undefined) throw this.#closed;
-    if (this.#current?.isUsable) return this.#current;
+    if (!this.#current?.hasRoom) this.#current = this.#withRoom() ?? this.#open();
+    return this.#current;
+  }
+
+  #withRoom(): ClientConnection | undefined {
+    for (const connection of this.#connections) if (connection.hasRoom) return connection;
+    return undefined;
+  }
+
+  #open(): ClientConnection {
     const connection: ClientConnection = new ClientConnection({
       authority: this.authority,
       nodeOptions: this.#nodeOptions,
@@ -120,7 +130,6 @@ export class ClientSessions {
       onClose: () => this.#connections.delete(connection),
     });
     this.#connections.add(connection);
-    this.#current = connection;
     return connection;
   }
 }
