@@ -22,14 +22,16 @@ export function distance(a: string, b: string, tooMany = Number.POSITIVE_INFINIT
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     rows.push(row);
-    for (let j = 1; j <= b.length; j++) {
+    let fewest = i;
+    // Further from the diagonal are too many insertions or deletions.
+    for (let j = Math.max(1, i - tooMany); j <= Math.min(b.length, i + tooMany); j++) {
       const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
       const swaps = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
       const swapped = swaps ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
-      row.push(Math.min(replaced, at(i - 1, j) + 1, (row[j - 1] ?? 0) + 1, swapped));
+      row[j] = Math.min(replaced, at(i - 1, j) + 1, at(i, j - 1) + 1, swapped);
+      fewest = Math.min(fewest, at(i, j));
     }
     // No later row has fewer edits than this one.
-    const fewest = Math.min(...row);
     if (fewest >= tooMany) return fewest;
   }
   return at(a.length, b.length);

@@ -19,6 +19,7 @@ const COMMANDS: ReadonlySet<string> = new Set(COMMAND_VARIABLES);
 export function misspeltVariables(env: Environment): string[] {
   const known = configVariables();
   const unset = [...known.keys()].filter((name) => !env[name]);
+  const wordsOfUnset = unset.map((name) => [name, wordsOf(name)] as const);
   return Object.keys(env).flatMap((name) => {
     const text = env[name];
     if (known.has(name) || FOREIGN.test(name) || !text || ADDRESS_OF_SERVICE.test(text)) return [];
@@ -28,7 +29,7 @@ export function misspeltVariables(env: Environment): string[] {
     const upper = name.toUpperCase();
     const meant =
       nearest(upper, unset, name.length < SHORT_NAME ? 1 : 2) ??
-      (COMMANDS.has(name) ? undefined : likeByWords(upper, unset));
+      (COMMANDS.has(name) ? undefined : likeByWords(upper, wordsOfUnset));
     if (meant === undefined) return [];
     const what = COMMANDS.has(name)
       ? "a variable of the commands, not of the service"
@@ -53,13 +54,12 @@ const MIN_COMMON_WORDS = 0.65;
  * Returns the known name that has the same first word and most words in common (Dice coefficient), such as `SESSION_IDLE_TTL` for
  * `SESSION_TIMEOUT`; undefined if there is none. The variables of OpenTelemetry share their words without meaning each other.
  */
-function likeByWords(name: string, known: Iterable<string>): string | undefined {
+function likeByWords(name: string, known: Iterable<readonly [string, ReadonlySet<string>]>): string | undefined {
   const words = wordsOf(name);
   if (words.size < 2 || words.has("OTEL")) return undefined;
   let best: string | undefined;
   let most = MIN_COMMON_WORDS;
-  for (const candidate of known) {
-    const others = wordsOf(candidate);
+  for (const [candidate, others] of known) {
     if (first(words) !== first(others)) continue;
     const common = (2 * [...words].filter((word) => others.has(word)).length) / (words.size + others.size);
     if (common > most) [best, most] = [candidate, common];
