@@ -42,7 +42,7 @@ function usesOf(file: string): string[] {
   return [...named, ...[...text.matchAll(DYNAMIC_IMPORT)].map(([, specifier]) => `${from(specifier)}#*`)];
 }
 
-/** Returns the modules that the users of the packages import. */
+/** Returns the modules that the users of the packages import, and those that the packages' own commands load. */
 function entryPoints(): Set<string> {
   const folders = readdirSync(join(ROOT, "src")).filter((name) => name !== "README.md");
   const manifests = folders.map((folder) => join("src", folder, "package.json"));
@@ -50,11 +50,14 @@ function entryPoints(): Set<string> {
     manifests
       .filter((manifest) => existsSync(join(ROOT, manifest)))
       .flatMap((manifest) => {
-        const { exports = {} } = JSON.parse(read(manifest)) as { readonly exports?: Record<string, string | object> };
+        const { exports = {}, build } = JSON.parse(read(manifest)) as {
+          readonly exports?: Record<string, string | object>;
+          readonly build?: { readonly modules?: readonly string[] };
+        };
         const modules = Object.values(exports).flatMap((entry) =>
           typeof entry === "string" ? entry : Object.values(entry),
         );
-        return modules.map((module) => join(dirname(manifest), module));
+        return [...modules.map((module) => join(dirname(manifest), module)), ...(build?.modules ?? [])];
       }),
   );
 }

@@ -140,7 +140,7 @@ const COMMENT_LINE = /^\s*(?:\/\*\*|\*|\/\/).*$/gm;
 function importedPackages(directory: string): Set<string> {
   const found = new Set<string>();
   for (const file of readdirSync(directory, { recursive: true, encoding: "utf8" })) {
-    if (!/\.(js|d\.ts)$/.test(file)) continue;
+    if (!/\.(c?js|d\.ts)$/.test(file)) continue;
     const code = readFileSync(join(directory, file), "utf8").replaceAll(COMMENT_LINE, "");
     for (const [, specifier] of code.matchAll(
       /(?:\bfrom|\bimport|\bimport\(|\.resolve\(|\brequire\()\s*["'`]([^."'`][^"'`]*)["'`$]/g,

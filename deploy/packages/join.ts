@@ -10,8 +10,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import { type OutputAsset, type OutputChunk, rolldown } from "rolldown";
 
-/** The modules in `src` that `main.js` loads. */
-const ENTRIES = ["service/composition/run", "service/cli/run", "platform/runtime/lean-start"];
+/** The modules in `src` that the command loads (src/service/bin). */
+const ENTRIES = ["service/main", "platform/runtime/code-cache"];
 
 async function joinModules(directory: string, libraries: readonly string[]): Promise<void> {
   const modules = ["src", "gen"].flatMap((folder) =>
@@ -22,19 +22,22 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
       )
       .map((file) => join(directory, folder, file)),
   );
-  const staying = new Set(modules.filter((file) => readFileSync(file, "utf8").includes("import.meta")));
+  const entries = new Map(ENTRIES.map((entry) => [entry, join(directory, "src", `${entry}.js`)]));
+  const finds = (file: string) => readFileSync(file, "utf8").includes("import.meta");
+  const staying = new Set(modules.filter((file) => finds(file) && ![...entries.values()].includes(file)));
   for (const file of staying) {
     if (/^import .* from "\.\.?\//m.test(readFileSync(file, "utf8"))) throw new Error(`${file} imports others of ours`);
   }
   const isJoined = (name: string) => libraries.some((library) => name === library || name.startsWith(`${library}/`));
   const program = await rolldown({
-    input: Object.fromEntries(ENTRIES.map((entry) => [entry, join(directory, "src", `${entry}.js`)])),
+    input: Object.fromEntries(entries),
     platform: "node",
     external: (name) => staying.has(name) || (!/^[./]/.test(name) && !isJoined(name)),
   });
   const { output } = await program.generate({
-    entryFileNames: "[name].js",
-    chunkFileNames: "service/[name]-[hash].js",
+    ...{ format: "cjs", dynamicImportInCjs: false },
+    entryFileNames: "[name].cjs",
+    chunkFileNames: "service/[name]-[hash].cjs",
     comments: { legal: false, annotation: false, jsdoc: false },
   });
   await program.close();
@@ -43,7 +46,9 @@ async function joinModules(directory: string, libraries: readonly string[]): Pro
     else rmSync(file);
   }
   for (const file of output) {
-    if (file.type === "chunk") writeFileSync(join(directory, "src", file.fileName), inAscii(builtInsWhole(file.code)));
+    // `bin` has the first line of a command.
+    if (file.type === "chunk")
+      writeFileSync(join(directory, "src", file.fileName), inAscii(file.code.replace(/^#!.*\n/, "")));
   }
   writeFileSync(join(directory, "NOTICE"), notice(output));
 }

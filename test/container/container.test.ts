@@ -2,7 +2,8 @@
  * The container image: it is small, has no shell, and runs without privileges on a read-only root. `npm run test:container` builds it
  * first, as an operator does; `npm test` runs its last command on this machine, with the same files.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
 import { chmod, chown, mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -70,6 +71,31 @@ describe("the image", () => {
     for (const name of packages) {
       expect(readFileSync(join(image.root, "var/lib/dpkg/status.d", name), "utf8")).toContain("\nVersion: ");
     }
+  });
+
+  test("has compiled code that Node accepts with the image's flags", async () => {
+    const code = join(image.root, "app/node_modules/.cache/code");
+    const { length } = readFileSync(code);
+    const [node, ...args] = image.config.entrypoint.map((part) =>
+      part.startsWith("/") ? join(image.root, part) : part,
+    );
+    const env = {
+      ...image.config.env,
+      PORT: "0",
+      ADMIN_PORT: "0",
+      DATA_DIR: join(scratch(), "data"),
+      LOG_LEVEL: "warn",
+    };
+    const service = spawn(join(image.root, "usr/local/bin", node as string), args, {
+      env,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const ended = once(service, "exit");
+    await once(service.stdout, "data");
+    service.kill("SIGINT");
+    expect(await ended).toEqual([0, null]);
+    // Code that is not accepted is replaced by that of this start, in which no session was created and Redis not used.
+    expect(readFileSync(code).length).toBeGreaterThanOrEqual(length);
   });
 
   test("runs as a user that is not root, by number, so that an orchestrator can check it", () => {

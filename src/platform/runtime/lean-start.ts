@@ -3,6 +3,8 @@ import { flushCompileCache } from "node:module";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
+/** The code of a start runs once. Optimizing it takes processor time, and memory for the compiler. */
+export const START_FLAG = "--no-turbofan";
 /** How long after the start its garbage is collected, in ms. Before, V8 would keep the memory for the next allocations. */
 const SETTLED_MS = 10_000;
 /** The share of its time that an idle process works. A busier one collects its garbage without this. */
@@ -21,16 +23,16 @@ export function setFlag(flag: string): void {
 }
 
 /** Runs the start of a process, and returns its memory to the system some seconds later. */
-export async function startLean(start: () => Promise<void>): Promise<void> {
-  // The code of a start runs once. Optimizing it takes processor time, and memory for the compiler.
-  setFlag("--no-turbofan");
-  await start();
+export async function startLean<Result>(start: () => Promise<Result>): Promise<Result> {
+  setFlag(START_FLAG);
+  const result = await start();
   optimizeWhenBusy();
   const started = performance.eventLoopUtilization();
   const collectWhenIdle = () => {
     if (performance.eventLoopUtilization(started).utilization < IDLE_UTILIZATION) collectGarbage();
   };
   setTimeout(collectWhenIdle, SETTLED_MS).unref();
+  return result;
 }
 
 /** Lets V8 optimize code once the process is busy. Otherwise it would also optimize the timers of an idle process, at a cost of 5 MB. */
@@ -69,4 +71,6 @@ function collectGarbage(): void {
   flushCompileCache();
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();
+  // Code is cached for the same flags (code-cache.ts).
+  setFlagsFromString("--no-expose-gc");
 }

@@ -1,7 +1,12 @@
 "use strict";
+const { join } = require("node:path");
+const { createCachedLoad } = require("../src/platform/runtime/code-cache.cjs");
+
 // Node 22 reports at every start that its SQLite is experimental; the tests of this package run on it.
 const { emitWarning } = process;
 process.emitWarning = (warning, ...more) => {
   if (!String(warning).startsWith("SQLite is an experimental feature")) emitWarning.call(process, warning, ...more);
 };
-import("../src/service/main.js");
+
+// The cache is inside the package, where nobody else could have placed code that this process would run.
+createCachedLoad(join(__dirname, "../node_modules/.cache/code"))(join(__dirname, "../src/service/main.cjs"));
