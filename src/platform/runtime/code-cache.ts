@@ -18,6 +18,10 @@ type Code = { readonly source: number; readonly data: Uint8Array };
 /** Code by the path of the module, for one version and the same flags of V8. */
 type Stored = { readonly tag: number; readonly modules: ReadonlyMap<string, Code> };
 
+const NOTHING: Stored = { tag: 0, modules: new Map() };
+/** How long after the start stored code is kept in memory, in ms. It takes 2 MB, and little is loaded later. */
+const RELEASED_MS = 5_000;
+
 /**
  * Returns a function that loads a module, and those that it requires by a relative path. They cannot use `import()`. When the process ends,
  * the code of what a lean start has loaded is stored if it is more than was there. What is missing, damaged, or of another Node is compiled
@@ -28,7 +32,10 @@ type Stored = { readonly tag: number; readonly modules: ReadonlyMap<string, Code
 export function createCachedLoad(path: string): (file: string) => unknown {
   const modules = new Map<string, Module>();
   const loaded = new Map<string, { readonly tag: number; readonly source: number; readonly script: Script }>();
-  const stored = readCode(path);
+  let stored = readCode(path);
+  setTimeout(() => {
+    stored = NOTHING;
+  }, RELEASED_MS).unref();
 
   function load(file: string): unknown {
     const known = modules.get(file);
@@ -43,8 +50,8 @@ export function createCachedLoad(path: string): (file: string) => unknown {
       ...(found?.source === source && { cachedData: found.data }),
     });
     loaded.set(name, { tag, source, script });
-    const others = createRequire(file);
-    const require = (id: string) => (/^\..*\.cjs$/.test(id) ? load(resolve(dirname(file), id)) : others(id));
+    const requireOther = createRequire(file);
+    const require = (id: string) => (/^\..*\.cjs$/.test(id) ? load(resolve(dirname(file), id)) : requireOther(id));
     (script.runInThisContext() as Wrapper)(module.exports, require, module, file, dirname(file));
     return module.exports;
   }
@@ -52,7 +59,8 @@ export function createCachedLoad(path: string): (file: string) => unknown {
   process.once("exit", () => {
     setFlag(START_FLAG);
     const tag = cachedDataVersionTag();
-    const before = stored.tag === tag ? stored.modules : new Map<string, Code>();
+    const present = readCode(path);
+    const before = present.tag === tag ? present.modules : NOTHING.modules;
     const after = [...loaded]
       .filter(([, each]) => each.tag === tag)
       .map(([name, { source, script }]) => [name, { source, data: script.createCachedData() }] as const);
@@ -76,7 +84,7 @@ function readCode(path: string): Stored {
   } catch {
     // There is none, or it is of no use.
   }
-  return { tag: 0, modules: new Map() };
+  return NOTHING;
 }
 
 function writeCode(path: string, stored: Stored): void {
