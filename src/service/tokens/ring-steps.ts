@@ -74,11 +74,12 @@ export function rotateKeys(
   return withoutSpent(next, now, times);
 }
 
+/** Removes the keys that no token needs any more. The names of revoked keys stay: a backup has these keys as they were before. */
 export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
   const keep = (kind: KeyKind) =>
     ring[kind].filter((key) => {
       const next = nextStep(kind, key, times);
-      return next?.step !== "leave" || now < next.from;
+      return key.state === "revoked" || next?.step !== "leave" || now < next.from;
     });
   return { signing: keep("signing"), mac: keep("mac") };
 }

@@ -278,11 +278,15 @@ describe("the emergency", () => {
     expect(revokeKey(next, kid, generateAt(NOW), NOW + 1)).toBe(next);
   });
 
-  test("keeps the name until no verifier can hold the key any more", () => {
-    const revoked = revokeKey(ring, kidOf(ring.signing, "signing"), generateAt(NOW), NOW);
+  test("keeps the name for the restores of older backups, unless it is removed by name", () => {
+    const kid = kidOf(ring.signing, "signing");
+    const revoked = revokeKey(ring, kid, generateAt(NOW), NOW);
     const due = NOW + times.pickUpMs + times.jwksMaxAgeMs + times.accessTokenTtlMs;
-    expect(readyKeys(withoutSpent(revoked, due - 1, times)).revokedKids).toEqual([kidOf(ring.signing, "signing")]);
-    expect(readyKeys(withoutSpent(revoked, due, times)).revokedKids).toEqual([]);
+    expect(readyKeys(withoutSpent(revoked, due, times)).revokedKids).toEqual([kid]);
+    const rotated = rotateKeys(revoked, ["signing", "mac"], generateAt(due), due, times, true);
+    expect(readyKeys(rotated).revokedKids).toEqual([kid]);
+    expect(() => removeKey(revoked, kid, generateAt(due), due - 1, times, false)).toThrow(/is needed until/);
+    expect(readyKeys(removeKey(revoked, kid, generateAt(due), due, times, false)).revokedKids).toEqual([]);
   });
 });
 

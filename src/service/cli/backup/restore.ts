@@ -1,4 +1,4 @@
-import { existsSync, lchownSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, lchownSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { errorCode, errorMessage } from "../../../platform/files/error-code.ts";
 import { makeDirectory } from "../../../platform/files/make-directory.ts";
@@ -31,7 +31,7 @@ export async function restore(context: Context, directory: string, options: Opti
   let moved: string | undefined;
   let revoked: readonly string[] = [];
   try {
-    await stage(from, copies);
+    await stage(from, copies, existsSync(files.adminToken));
     // The copy is checked rather than its source, which may have been replaced in the meantime.
     const fault = schemaFault(copies.store);
     if (fault !== undefined) throw new CommandError(`this is no backup of this service: ${from.store} ${fault}`);
@@ -55,6 +55,8 @@ export async function restore(context: Context, directory: string, options: Opti
     if (revoked.length > 0)
       context.note(`keys that were revoked since the backup are revoked again: ${revoked.join(", ")}`);
     if (moved !== undefined) context.note(`what was there is in ${moved}`);
+    if (isOther(files.adminToken, from.adminToken))
+      context.note(`the admin token stays as it was; that of the backup is in ${from.adminToken}`);
   }
 }
 
@@ -99,12 +101,21 @@ function beside({ store, keys, adminToken }: Files): Files {
   return { store: restoringPath(store), keys: `${keys}.restoring`, adminToken: `${adminToken}.restoring` };
 }
 
-/** Copies a backup. If the disk is full, this fails while all old files are still in place. */
-async function stage(from: Files, to: Files): Promise<void> {
+/** Returns whether a backup has a file with another content. */
+function isOther(present: string, ofBackup: string): boolean {
+  return existsSync(present) && existsSync(ofBackup) && !readFileSync(present).equals(readFileSync(ofBackup));
+}
+
+/**
+ * Copies a backup. If the disk is full, this fails while all old files are still in place.
+ *
+ * @param hasToken whether there is an admin token. It stays: that of the backup may have been replaced because it had leaked
+ */
+async function stage(from: Files, to: Files, hasToken: boolean): Promise<void> {
   remove(to); // A restore that was killed may have left copies.
   await copyStore(from.store, to.store);
   copyWhole(from.keys, to.keys);
-  if (existsSync(from.adminToken)) copyWhole(from.adminToken, to.adminToken);
+  if (!hasToken && existsSync(from.adminToken)) copyWhole(from.adminToken, to.adminToken);
 }
 
 /** Returns the key ring that the restored one replaces; undefined if there is none. If it is broken, nobody knows which keys it revoked. */
@@ -141,9 +152,9 @@ function putInPlace(copies: Files, files: Files): void {
 }
 
 /** Lists the existing files that would be replaced. -wal and -shm files of another state must not stay next to a restored store. */
-function findPresent({ store, keys, adminToken }: Files, force: boolean): readonly string[] {
+function findPresent({ store, keys }: Files, force: boolean): readonly string[] {
   if (existsSync(store) && isInUse(store)) throw new CommandError(`a service has ${store} open: stop it first`);
-  const present = [keys, adminToken, store, `${store}-wal`, `${store}-shm`].filter((path) => existsSync(path));
+  const present = [keys, store, `${store}-wal`, `${store}-shm`].filter((path) => existsSync(path));
   if (present.length > 0 && !force) throw new CommandError(`${present[0]} is there already: --force moves it aside`);
   return present;
 }

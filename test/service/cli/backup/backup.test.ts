@@ -316,6 +316,7 @@ describe.runIf(process.getuid?.() === 0)("as root, where another user", () => {
       const { code, err } = await restoring();
       expect([code, err]).toEqual([1, refused(path)]);
       chownSync(DATA_DIR, OTHER, OTHER); // The directory belongs to the user of the service.
+      rmSync(join(DATA_DIR, "admin-token")); // One that is there stays.
       expect((await restoring()).code).toBe(0);
       const owners = ["sessions.db", "keys.json", "admin-token"].map((file) => statSync(join(DATA_DIR, file)).uid);
       expect(owners).toEqual([OTHER, OTHER, OTHER]);
@@ -353,6 +354,21 @@ test("a key that was revoked since the backup is revoked again by its restore, a
   await (await service.restart()).stop();
 });
 
+test("an admin token that was replaced since the backup stays replaced", async () => {
+  const { service, backup, DATA_DIR } = await backedUp();
+  await service.stop();
+  const path = join(DATA_DIR, "admin-token");
+  const [leaked, token] = [readFileSync(path, "utf8"), "another".repeat(6)];
+  writeFileSync(path, token);
+  const { code, err } = await commandHere(["restore", backup, "--sessions", "keep", "--force"], { env: { DATA_DIR } });
+  expect([code, err]).toEqual([
+    0,
+    expect.stringContaining("the admin token stays as it was; that of the backup is in"),
+  ]);
+  expect(err).not.toContain(leaked.trim());
+  expect(readFileSync(path, "utf8")).toBe(token);
+});
+
 test("a ring that cannot say which keys were revoked since the backup is named by its restore", async () => {
   const { service, backup, DATA_DIR } = await backedUp();
   await service.stop();
@@ -375,7 +391,7 @@ test("a store is restored also where the key ring is on another file system", as
   const args = ["restore", backup, "--sessions", "keep", "--force", "--json"];
   const { code, out, err } = await commandHere(args, { env: { DATA_DIR, KEYS_FILE } });
   expect([code, err]).toEqual([0, ""]);
-  expect(readdirSync(JSON.parse(out).replaced).sort()).toEqual(["admin-token", "keys.json", "sessions.db"]);
+  expect(readdirSync(JSON.parse(out).replaced).sort()).toEqual(["keys.json", "sessions.db"]);
   const restored = await running(DATA_DIR);
   expect(await refreshed(restored, kept)).toBe(200);
 });
