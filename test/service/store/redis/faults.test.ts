@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { StoreUnavailable } from "../../../../src/service/session/ports.ts";
+import { startFaultyProxy } from "../../../support/faulty-proxy.ts";
 import { freePort } from "../../../support/free-port.ts";
 import { RedisServer } from "../../../support/redis.ts";
 import { NEVER_MS } from "../../../support/store/backends.ts";
@@ -117,6 +118,20 @@ describe("an outage", () => {
     for (const resume = performance.now() + 2_500; performance.now() < resume; );
     await login(await opening);
   });
+
+  test.each(["*1000000000\r\n", "$5000000000\r\n", "?\r\n"])(
+    "a reply that does not end, or is none (%j), costs the connection alone",
+    async (bytes) => {
+      const proxy = await startFaultyProxy((await server()).port);
+      onTestFinished(() => proxy.stop());
+      const store = await open(`redis://127.0.0.1:${proxy.port}`);
+      const { sid, first } = await login(store);
+      proxy.inject(Buffer.from(bytes));
+      await expectUnavailable(store);
+      await until(() => store.ping());
+      expect(outcomeOf(await store.rotate(sid, first, nonce()))).toBe("rotate");
+    },
+  );
 
   test("a service may start before its Redis", async () => {
     const redis = new RedisServer(await freePort(), []);

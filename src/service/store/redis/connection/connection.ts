@@ -1,8 +1,8 @@
 /**
  * The connections to Redis, and how they behave when Redis fails.
  *
- * - A command waits `commandTimeoutMs` at most (send.ts). Without a connection, a command fails at once. A connection on which Redis is
- *   silent for twice that time is closed, and its commands fail (silence.ts).
+ * - A command waits `commandTimeoutMs` at most (send.ts). Without a connection, a command fails at once. A connection on which a
+ *   command gets no reply for twice that time is closed, and its commands fail (silence.ts).
  * - A command without a reply is not sent again. Every script could be run twice without harm, but the second run of a logout would find
  *   that the session has ended, and fail. The caller learns that the outcome is unknown, and decides whether to retry.
  * - Reconnecting goes on indefinitely, with pauses of at most a second, so that the service is available as soon as Redis is. It goes on
