@@ -74,13 +74,17 @@ export function rotateKeys(
   return withoutSpent(next, now, times);
 }
 
-/** Removes the keys that no token needs any more. The names of revoked keys stay: a backup has these keys as they were before. */
+/**
+ * Returns whether a retired key is needed by no token any more. The name of a revoked key stays for longer: a backup may have the key as it
+ * was before.
+ */
+export function isSpent(kind: KeyKind, key: RingKey, now: number, times: RingTimes): boolean {
+  const next = nextStep(kind, key, times);
+  return key.state === "retired" && next !== undefined && now >= next.from;
+}
+
 export function withoutSpent(ring: Ring, now: number, times: RingTimes): Ring {
-  const keep = (kind: KeyKind) =>
-    ring[kind].filter((key) => {
-      const next = nextStep(kind, key, times);
-      return key.state === "revoked" || next?.step !== "leave" || now < next.from;
-    });
+  const keep = (kind: KeyKind) => ring[kind].filter((key) => !isSpent(kind, key, now, times));
   return { signing: keep("signing"), mac: keep("mac") };
 }
 

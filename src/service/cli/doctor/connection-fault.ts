@@ -2,7 +2,7 @@
 import { errorCode } from "../../../platform/files/error-code.ts";
 
 /** `found` completes a sentence that begins with the address; `remedy` says what to do. */
-type ConnectionFault = { readonly found: string; readonly remedy: string };
+export type ConnectionFault = { readonly found: string; readonly remedy: string };
 
 /**
  * The codes of failed handshakes: certificates that are not accepted here (nodejs.org/api/tls.html#x509-certificate-error-codes), and

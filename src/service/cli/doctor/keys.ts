@@ -5,7 +5,7 @@ import { DAY_MS } from "../../config/values.ts";
 import { EventKeysFault, loadEventKeys } from "../../tokens/event-keys.ts";
 import { KEY_KINDS, type KeyKind, KeyRingFault, type Ring } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import { nextStep, PICK_UP_MS, type RingTimes } from "../../tokens/ring-steps.ts";
+import { isSpent, PICK_UP_MS, type RingTimes } from "../../tokens/ring-steps.ts";
 import type { Report } from "./finding.ts";
 
 /** How long a key should be used at most, in ms. docs/tasks/rotate-keys.md advises a rotation every month. */
@@ -54,10 +54,7 @@ function checkKind(report: Report, ring: Ring, kind: KeyKind, times: RingTimes, 
   if (!ring[kind].some(({ state }) => state === "published")) {
     report.warning(`no ${kind} key is published to succeed the one in use`, `session-service keys rotate ${kind}`);
   }
-  const spent = ring[kind].filter((key) => {
-    const next = nextStep(kind, key, times);
-    return next?.step === "leave" && next.from < now;
-  });
+  const spent = ring[kind].filter((key) => isSpent(kind, key, now, times));
   if (spent.length > 0) {
     report.warning(`${spent.length} ${kind} keys are kept that no token needs any more`, "session-service keys remove");
   }

@@ -3,7 +3,7 @@ import type { RedisTarget } from "../../config/redis-url.ts";
 import type { Examination, Info, NodeFacts } from "../../store/redis/checks/examination.ts";
 import { KEY_KINDS } from "../../tokens/ring.ts";
 import { readRing } from "../../tokens/ring-file.ts";
-import { tlsFault, unreachableRemedy } from "./connection-fault.ts";
+import { type ConnectionFault, tlsFault, unreachableRemedy } from "./connection-fault.ts";
 import type { Report } from "./finding.ts";
 
 /** The revocation feed tolerates this difference between the clocks of two nodes, in ms (docs/tasks/operations.md). */
@@ -58,26 +58,36 @@ function reportUnreachable(
     );
     return;
   }
-  const { found, remedy } = tlsFault(error) ?? {
-    found: ` does not respond (${message})`,
-    remedy: unreachableRemedy(error),
-  };
+  const { found, remedy } = connectionFault(error, unreachableRemedy(error));
   fault(names + found, remedy);
 }
 
-/** What to do about a node that responds with an error to every command, by the code of that error. */
-const BUSY_REMEDIES: Readonly<Record<string, string>> = {
-  LOADING: "wait until it has read its data",
-  BUSY: "end the script, which is of another application, by SCRIPT KILL",
-};
+/** What to do about a server that replies with an error, by the beginning of that error. */
+const REMEDIES: readonly (readonly [reply: RegExp, remedy: string])[] = [
+  [/^LOADING /, "wait until it has read its data"],
+  [/^BUSY /, "end the script, which is of another application, by SCRIPT KILL"],
+  [/^CLUSTERDOWN /, "bring back the masters that it lacks, or let others have their slots"],
+  [/^(MASTERDOWN|READONLY) /, "name its master in REDIS_URL, or use Sentinel"],
+  [/^ERR max number of clients/, "raise its maxclients, or find out who keeps so many connections open"],
+  [/^ERR DB index/, "correct the database at the end of REDIS_URL"],
+];
+
+/** Explains why a server cannot be used with which there was a connection, or an attempt at one. */
+function connectionFault(error: Error, remedy: string): ConnectionFault {
+  const { message, name } = error;
+  if (name !== "ReplyError") return tlsFault(error) ?? { found: ` does not respond (${message})`, remedy };
+  const known = REMEDIES.find(([reply]) => reply.test(message));
+  return { found: ` replies with an error (${message})`, remedy: known?.[1] ?? "its log may have the reason" };
+}
 
 function checkNode(report: Report, node: NodeFacts, config: Config, target: RedisTarget): void {
   const { at, missingPermissions, unknownCommands, error } = node;
   if (error !== undefined) {
-    const { found, remedy } = tlsFault(error) ?? {
-      found: ` does not respond (${error.message})`,
-      remedy: BUSY_REMEDIES[error.message.split(" ", 1)[0] ?? ""] ?? "start it, or take it out of the cluster",
-    };
+    const isOfCluster = target.kind === "cluster";
+    const { found, remedy } = connectionFault(
+      error,
+      isOfCluster ? "start it, or take it out of the cluster" : "start it",
+    );
     report.fault(at + found, remedy);
   } else if (unknownCommands !== "") {
     report.fault(

@@ -205,6 +205,9 @@ describe("the key ring", () => {
   test("is to be cleared of keys that nobody needs", async () => {
     const KEYS_FILE = file(withKeys());
     await commandHere(["keys", "rotate", "--force"], { env: { KEYS_FILE } });
+    const { signing } = JSON.parse(readFileSync(KEYS_FILE, "utf8"));
+    const next = signing.find(({ state }: { state: string }) => state === "published").kid;
+    await commandHere(["keys", "revoke", next], { env: { KEYS_FILE } }); // Its name stays.
     expect(await problems({ KEYS_FILE }, () => Date.now() + 20 * DAY)).toEqual([
       "warning keys: 1 signing keys are kept that no token needs any more",
       "warning keys: 1 mac keys are kept that no token needs any more",
@@ -520,6 +523,17 @@ describe("Redis", () => {
     await script;
   });
 
+  test("that has replied with an error, and not only ended the connection, is not looked for elsewhere", async () => {
+    const full = await redis({ maxclients: "1" });
+    await full.admin.ping(); // This connection stays open.
+    expect(await problems(on(full.url))).toEqual([
+      expect.stringMatching(/ replies with an error \(ERR max number of clients/),
+    ]);
+    expect(await remediesOf(on(full.url))).toEqual([expect.stringMatching(/^raise its maxclients/)]);
+    const { url } = await redis();
+    expect(await remediesOf(on(`${url}/99`))).toEqual(["correct the database at the end of REDIS_URL"]);
+  });
+
   test("that does not respond", async () => {
     expect(await problems(on("redis://127.0.0.1:1"))).toEqual([
       expect.stringMatching(/^fault redis: 127\.0\.0\.1:1 does not respond \(.*ECONNREFUSED/),
@@ -559,6 +573,13 @@ describe("Redis", () => {
     expect(await problems(on(cluster.url))).toEqual([
       expect.stringContaining(`:${cluster.nodes[2]?.port} has maxmemory-policy volatile-ttl`),
     ]);
+    await cluster.nodes[2]?.admin.config("SET", "maxmemory-policy", "noeviction");
+    await cluster.nodes[2]?.admin.call("CLUSTER", "DELSLOTS", 16_383);
+    await until(async () =>
+      expect(await problems(on(cluster.url))).toEqual([
+        `fault redis: 127.0.0.1:${cluster.nodes[2]?.port} knows nodes for 16383 of the 16384 slots`,
+      ]),
+    );
     const [first] = cluster.url.split(",");
     expect(await problems(on(first ?? ""))).toEqual([expect.stringMatching(/^fault redis: \S+ is part of a cluster/)]);
   });

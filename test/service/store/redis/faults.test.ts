@@ -227,6 +227,28 @@ describe("a Redis that refuses", () => {
     await until(() => login(store));
   });
 
+  test("a connection that cannot select its database is not used: no session is looked for in another one", async () => {
+    const redis = await server("--busy-reply-threshold", "10");
+    const proxy = await startFaultyProxy(redis.port);
+    onTestFinished(() => proxy.stop());
+    const store = await open(`redis://127.0.0.1:${proxy.port}/5`);
+    const { sid, first } = await login(store);
+    await redis.admin.ping(); // This opens the connection that kills the script below.
+    const endless = redis.admin.duplicate().on("error", () => {});
+    const killed = endless.eval("while true do end", 0).catch(String);
+    await until(async () => expect(await redis.admin.get("x").catch(String)).toContain("BUSY"));
+    const opened = proxy.opened();
+    proxy.reset();
+    // SELECT is refused as BUSY on each of these connections.
+    await until(() => expect(proxy.opened()).toBeGreaterThan(opened));
+    await expectUnavailable(store);
+    await redis.admin.script("KILL");
+    expect(await killed).toContain("killed");
+    endless.disconnect();
+    await until(() => store.ping());
+    expect(outcomeOf(await store.rotate(sid, first, nonce()))).toBe("rotate");
+  });
+
   test("scripts that Redis has forgotten are sent again", async () => {
     const redis = await server();
     const store = await open(redis.url);

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { Cluster, type Redis } from "ioredis";
 import type { RedisTarget } from "../../../config/redis-url.ts";
 import { type Client, createRedisConnections, disconnect } from "../connection/connection.ts";
-import { isDenied, isUnknownCommand, reportedBy, SentinelFault } from "../connection/failure.ts";
+import { isDenied, isUnknownCommand, reportedBy, SentinelFault, textOf } from "../connection/failure.ts";
 import { type CommandSender, createCommandSender } from "../connection/send.ts";
 import { loadScripts } from "../scripts.ts";
-import { findingsOf, type Info, type NodeFinding, readInfo, serverOf } from "./findings.ts";
+import { clusterFindingsOf, findingsOf, type Info, type NodeFinding, readInfo, serverOf } from "./findings.ts";
 import { rightsOf } from "./fitness.ts";
 import { readOwner } from "./owner.ts";
 import { neededCommands } from "./permissions.ts";
@@ -81,8 +81,11 @@ function connected(client: Client): Promise<Error | undefined> {
     };
     client.on("ready", () => end());
     client.on("error", (error: Error) => {
-      last = reportedBy(error);
-      if (last instanceof SentinelFault ? last.isFinal : /^(WRONGPASS|NOAUTH|ERR AUTH|NOPERM)/.test(last.message))
+      // A server that has refused a connection ends it. Its reply says more than the end.
+      if (last.name !== "ReplyError") last = reportedBy(error);
+      if (
+        last instanceof SentinelFault ? last.isFinal : /^(WRONGPASS|NOAUTH|ERR AUTH|ERR DB|NOPERM)/.test(last.message)
+      )
         end(last);
     });
   });
@@ -112,10 +115,15 @@ async function factsOf(
     const info = await readInfo(node, sender, "info", []);
     // Permissions are not checked on a replica: it runs no script, and its user has the permissions of the master's user.
     const rights = info?.("role") === "slave" ? {} : await permissionsOf(node, sender, needed);
-    const judged = info && { info, server: serverOf(info), findings: findingsOf(info, clustered) };
+    const cluster =
+      clustered && info?.("role") === "master" ? await readInfo(node, sender, "cluster", ["info"]) : undefined;
+    const ofCluster = cluster === undefined ? [] : clusterFindingsOf(cluster);
+    const judged = info && { info, server: serverOf(info), findings: [...findingsOf(info, clustered), ...ofCluster] };
     return { ...none, ...judged, clock: await clockOf(node, sender, now), ...rights };
   } catch (error) {
-    return { ...none, error: error instanceof Error ? error : new Error(String(error)) };
+    if (!(error instanceof Error)) return { ...none, error: new Error(String(error)) };
+    error.message = textOf(error);
+    return { ...none, error };
   }
 }
 

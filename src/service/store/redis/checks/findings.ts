@@ -39,6 +39,17 @@ export const isOld = (info: Info) => Number.parseInt(info("redis_version"), 10) 
 export const serverOf = (info: Info) =>
   info("server_name") === "valkey" ? `Valkey ${info("valkey_version")}` : `Redis ${info("redis_version")}`;
 
+const SLOTS = 16_384;
+
+/** @param cluster what CLUSTER INFO of a master shows. A cluster that lacks slots serves nothing, or not everything */
+export function clusterFindingsOf(cluster: Info): NodeFinding[] {
+  const served = Number(cluster("cluster_slots_ok"));
+  if (cluster("cluster_state") === "ok" && served === SLOTS) return [];
+  const found =
+    served === SLOTS ? "reports that the cluster is down" : `knows nodes for ${served} of the ${SLOTS} slots`;
+  return [{ level: "fault", found, remedy: "bring back the masters that it lacks, or let others have their slots" }];
+}
+
 /** @param clustered whether the service connects to a cluster */
 export function findingsOf(info: Info, clustered: boolean): NodeFinding[] {
   const findings: NodeFinding[] = [];

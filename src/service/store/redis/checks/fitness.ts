@@ -138,6 +138,7 @@ export async function refusalAtStart(
   const { message } = reported;
   if (/^(WRONGPASS|NOAUTH)/.test(message))
     return new StoreRefused(`Redis refuses our credentials (${message.split(" ")[0]})`);
+  if (message.startsWith("ERR DB index")) return new StoreRefused("Redis has no such database as REDIS_URL names");
   if (!message.startsWith("NOPERM")) return undefined;
   const node = client instanceof Cluster ? client.nodes("all")[0] : client;
   const missing = node === undefined ? "" : await missingOn(node, sender, needed);

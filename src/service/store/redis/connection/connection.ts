@@ -61,7 +61,7 @@ export function disconnect(client: Client): void {
 
 const isAbandoned = (client: Client) => !client.listeners("end").includes(revive);
 
-/** Prepares the client of one server for the case that the server falls silent, or is demoted to a replica. */
+/** Prepares the client of one server for the case that the server falls silent, is demoted to a replica, or refuses a database. */
 function guard(client: Redis, commandTimeoutMs: number): void {
   giveUpWhenSilent(client, commandTimeoutMs);
   let isLeaving = false;
@@ -72,6 +72,10 @@ function guard(client: Redis, commandTimeoutMs: number): void {
     return true;
   };
   client.on("close", () => (isLeaving = false));
+  // ioredis would use database 0 then, in which there are no sessions: every user would be logged out.
+  client.on("error", (error: Error & { readonly command?: Command }) => {
+    if (error.command?.name === "select") client.disconnect(true);
+  });
 }
 
 /** Opens the connections of one store, which share their credentials and files. */

@@ -19,10 +19,12 @@ export function translate(error: unknown): unknown {
 }
 
 /** Returns the text of an error for operators. Two texts of ioredis name its options, which are none of the service. */
-function textOf(error: Error): string {
+export function textOf(error: Error): string {
   const isCutOff = error.name === "MaxRetriesPerRequestError" || error.message.startsWith("Stream isn't writeable");
-  // Redis repeats the first arguments of a command that it does not know.
-  return isCutOff ? "the connection was lost" : error.message.replace(/, with args beginning with:.*/s, "");
+  // Redis repeats the first arguments of a command that it does not know, and ioredis a reply that no command waits for.
+  return isCutOff
+    ? "the connection was lost"
+    : error.message.replace(/(, with args beginning with| Last reply):.*/s, "");
 }
 
 /** Returns whether Redis refused a command because its user lacks a permission. */
