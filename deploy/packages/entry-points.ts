@@ -14,7 +14,7 @@ export const typedSource = (entry: Entry): string => (typeof entry === "string" 
 /** Returns the fields of the published manifest that name the compiled files of all entry points. */
 export function publishEntryPoints(entries: Readonly<Record<string, Entry>>): object {
   const exports = Object.entries(entries).map(([path, entry]) => [path, publishEntry(entry)]);
-  return { exports: Object.fromEntries(exports), ...nameTypes(entries) };
+  return { exports: Object.fromEntries(exports), ...nameMain(entries) };
 }
 
 /** Returns an entry point as the published manifest names it: with compiled files in place of sources, for both forms of projects. */
@@ -28,13 +28,15 @@ function publishEntry(entry: Entry): object {
   return { require: filesIn("cjs"), default: filesIn("esm") };
 }
 
-/** Returns the fields that name the declarations for `moduleResolution: node10`, which does not read `exports`. */
-function nameTypes(entries: Readonly<Record<string, Entry>>): object {
+/** Returns the fields for what does not read `exports`: the main module for Parcel, the declarations for `moduleResolution: node10`. */
+function nameMain(entries: Readonly<Record<string, Entry>>): object {
+  const main = entries["."];
   const files = Object.entries(entries).map(
     ([path, entry]) => [path, declarationOf(typedSource(entry), "cjs")] as const,
   );
   const below = files.filter(([path]) => path !== ".").map(([path, file]) => [path.replace("./", ""), [file]]);
   return {
+    ...(main !== undefined && { main: compiledOf(typedSource(main), "cjs") }),
     types: files.find(([path]) => path === ".")?.[1],
     ...(below.length > 0 && { typesVersions: { "*": Object.fromEntries(below) } }),
   };

@@ -50,10 +50,14 @@ export function limitCall(
   };
 }
 
-/** Checks that something may wait here, as a verifier does that follows keys and revocations. @throws TypeError */
+/**
+ * Checks that something may wait here, as a verifier does that follows keys and revocations. The global scope of a Worker refuses timers,
+ * and the edge functions of Next.js lack `AbortSignal.any`. @throws TypeError
+ */
 export function requireTimers(): void {
   try {
     clearTimeout(setTimeout(() => {}, 0));
+    AbortSignal.any([]);
   } catch (cause) {
     throw new TypeError("createVerifier: pollIntervalMs is required where nothing runs between requests", { cause });
   }

@@ -1,7 +1,7 @@
 /** The published packages, packed, and used in the directory of a consumer. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
@@ -69,6 +69,11 @@ describe.each(packageNames())("the package %s", (name) => {
   test("has no fault that the linters of packages know", async () => {
     expect(await lint(built(name))).toEqual([]);
     if ((await manifestOf(name)).exports !== undefined) expect(await findTypeProblems(built(name))).toEqual([]);
+  });
+
+  test("is found by its main module where a bundler does not read `exports`, as Parcel does not", async () => {
+    const { exports, main } = (await manifestOf(name)) as { exports?: Record<string, object>; main?: string };
+    expect(main && existsSync(join(built(name), main))).toBe(exports?.["."] && true);
   });
 
   test("names its repository and its folder there, which npm compares with the provenance", async () => {

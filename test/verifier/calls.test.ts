@@ -1,6 +1,6 @@
 /** The limits of a single call, and the end of a verifier. */
 import { once } from "node:events";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { Closing, limitCall, requireTimers } from "../../src/verifier/closing.ts";
 
 afterEach(() => void vi.unstubAllGlobals());
@@ -38,6 +38,15 @@ test("a runtime without timers is refused, with its own error as the cause", () 
   expect(requireTimers).not.toThrow();
   const cause = new Error("no timers in the global scope");
   vi.stubGlobal("setTimeout", () => {
+    throw cause;
+  });
+  expect(requireTimers).toThrow(expect.objectContaining({ name: "TypeError", cause }));
+});
+
+test("a runtime in which signals cannot be joined is refused, as that of Next.js's edge functions", () => {
+  onTestFinished(() => void vi.restoreAllMocks());
+  const cause = new TypeError("AbortSignal.any is not a function");
+  vi.spyOn(AbortSignal, "any").mockImplementation(() => {
     throw cause;
   });
   expect(requireTimers).toThrow(expect.objectContaining({ name: "TypeError", cause }));

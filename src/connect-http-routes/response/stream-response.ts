@@ -98,11 +98,14 @@ function after(ms: number, then: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Calls back in the next turn of the event loop: by `setImmediate`, or by the shortest timer in runtimes that lack `setImmediate`. */
+/** Calls back in the next turn of the event loop: by `setImmediate`, or by the shortest timer where that is missing or throws. */
 function afterTurn(then: () => void): () => void {
-  if (typeof setImmediate !== "function") return after(0, then);
-  const turn = setImmediate(then);
-  return () => clearImmediate(turn);
+  try {
+    const turn = setImmediate(then);
+    return () => clearImmediate(turn);
+  } catch {
+    return after(0, then);
+  }
 }
 
 function orRelease<T>(act: () => T, iterator: AsyncIterator<Message>, pending: Promise<Result>): T {

@@ -4,10 +4,13 @@
  */
 import { release } from "./pause.ts";
 
-/** Calls `then` in the next turn of the event loop. Only Node, and runtimes that imitate it, have `setImmediate`. */
+/** Calls `then` in the next turn of the event loop. Some runtimes lack `setImmediate`; that of Next.js's edge functions only throws. */
 function inNextTurn(then: () => void): void {
-  if (typeof setImmediate === "function") setImmediate(then);
-  else setTimeout(then, 0);
+  try {
+    setImmediate(then);
+  } catch {
+    setTimeout(then, 0);
+  }
 }
 
 /** Calls `then` after everything has been read that had arrived by now: after a whole poll of the event loop. */

@@ -60,13 +60,16 @@ async function bundle(): Promise<{ readonly code: string; readonly imports: read
 }
 
 type Handle = (request: Request) => Promise<Response>;
+/** Runs the bundle where there is only what every runtime has, and `others`. */
+let start: (others?: object) => Handle;
 let handle: Handle;
 let imports: readonly string[];
 beforeAll(async () => {
   const bundled = await bundle();
   imports = bundled.imports;
-  const context = createContext(Object.fromEntries(WEB.map((name) => [name, Reflect.get(globalThis, name)])));
-  handle = runInContext(`${bundled.code}; worker.default`, context) as Handle;
+  const web = Object.fromEntries(WEB.map((name) => [name, Reflect.get(globalThis, name)]));
+  start = (others) => runInContext(`${bundled.code}; worker.default`, createContext({ ...web, ...others })) as Handle;
+  handle = start();
 });
 
 const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
@@ -104,6 +107,14 @@ describe("the entry for fetch", () => {
       new Request("https://api.example/v1/count/3", { headers: { "accept-encoding": "gzip" } }),
     );
     expect([response.status, response.headers.get("content-encoding")]).toEqual([200, null]);
+    expect(await response.text()).toBe('{"number":1}\n{"number":2}\n{"number":3}\n');
+  });
+
+  test("streams where setImmediate only throws, as in the edge functions of Next.js", async () => {
+    const setImmediate = () => {
+      throw new Error("A Node.js API is used (setImmediate) which is not supported in the Edge Runtime.");
+    };
+    const response = await start({ setImmediate })(new Request("https://api.example/v1/count/3"));
     expect(await response.text()).toBe('{"number":1}\n{"number":2}\n{"number":3}\n');
   });
 

@@ -261,6 +261,23 @@ test("a verifier that follows is refused where nothing runs between requests, an
   expect(polling.stalenessMs()).toBe(Number.POSITIVE_INFINITY);
 });
 
+test("an outage is unavailable where setImmediate only throws, as in Next.js's edge functions", async () => {
+  const issuer = await startIssuer();
+  const { verdictOf, moved } = follow(issuer, { ...POLLS, maxStalenessMs: 10_000 });
+  const { token } = issuer.issue();
+  expect(await verdictOf(token)).toBe("ok");
+  issuer.state.isUp = false;
+  moved.monotonic += 11_000;
+  const original = setImmediate;
+  vi.stubGlobal("setImmediate", (then: () => void) => {
+    // What runs this test needs it, and only the verifier gets none.
+    if (new Error().stack?.includes("after-reading.ts")) throw new Error("not supported in the Edge Runtime");
+    return original(then);
+  });
+  onTestFinished(() => void vi.unstubAllGlobals());
+  expect(await verdictOf(token)).toBe("unavailable");
+});
+
 test("what cannot be a token causes no read", async () => {
   const issuer = await startIssuer();
   const { verdictOf } = follow(issuer, POLLS);
