@@ -48,6 +48,12 @@ type Deps = {
   readonly onError: (error: unknown) => void;
 };
 
+/**
+ * Resolves once other events have been handled. After each batch that is not the last of many: a quick watcher would otherwise get all of a
+ * long log in one turn of the event loop, and everybody else would wait.
+ */
+const othersServed = () => new Promise(setImmediate);
+
 /** Returns the entries of a batch of the store in the order in which they expire, which is the order in which they are forgotten. */
 function inOrder({ revocations, staleMarks }: RevocationBatch): readonly LogEntry[] {
   if (staleMarks.length === 0) return revocations;
@@ -126,6 +132,7 @@ export class RevocationFeed {
       const offeredAt = this.#deps.ranMs();
       yield next.batch;
       this.#requirePace(offeredAt);
+      if (!next.isComplete) await othersServed();
       // Revocations may have arrived after the watcher began to take the batch.
       const isBehind = !next.isComplete || wakeCount !== this.#wakes.count;
       if (take !== undefined) await this.#push({ position, isBehind }, take, signal);
@@ -148,6 +155,7 @@ export class RevocationFeed {
       const offeredAt = this.#deps.ranMs();
       await taking;
       this.#requirePace(offeredAt);
+      if (!isComplete) await othersServed();
       place = { position, isBehind: !isComplete || wakeCount !== this.#wakes.count };
     }
   }

@@ -1,6 +1,6 @@
 /** Watches of the revocation feed that pass their batches to a function instead of yielding them. */
 import { getEventListeners } from "node:events";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import type { FeedBatch, RevocationFeed, TakeBatch } from "../../../../src/service/session/feed/feed.ts";
 import { pushAtOnce } from "../../../../src/service/session/feed/push.ts";
 import { FeedWakes } from "../../../../src/service/session/feed/wakes.ts";
@@ -135,6 +135,23 @@ test("more than one batch that came meanwhile is passed on at once", async () =>
   held.resolve();
   await settled();
   expect(later()).toEqual([sids.slice(0, 1_000), sids.slice(1_000)]);
+});
+
+test("others are served between the batches of a long log, also if the watcher takes them at once", async () => {
+  const sids: SessionId[] = [];
+  for (let ended = 0; ended < 3_001; ended++) sids.push(await world.end());
+  let turn = 0;
+  let immediate = setImmediate(function next() {
+    turn++;
+    immediate = setImmediate(next);
+  });
+  onTestFinished(() => clearImmediate(immediate));
+  const turns: number[] = [];
+  const { first, until } = await push(world.follow(), () => void turns.push(turn));
+  expect(first.revocations).toHaveLength(1_000);
+  await until(sids.at(-1) as SessionId);
+  expect(turns.length).toBeGreaterThanOrEqual(3);
+  expect(turns.filter((each, at) => each === turns[at - 1])).toEqual([]);
 });
 
 test("a watcher that is held up too long is cut off with an error", async () => {
