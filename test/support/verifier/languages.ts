@@ -42,10 +42,11 @@ export function run(cwd: string, program: string, ...args: string[]): Promise<st
   return runWith({}, cwd, program, ...args);
 }
 
-/** Runs a program with additional environment variables. */
+/** Runs a program with additional environment variables. It ends with the test file, also after a test that took too long. */
 export async function runWith(env: Record<string, string>, cwd: string, program: string, ...args: string[]) {
-  const { stdout } = await execute(program, args, { cwd, env: { ...languageEnv, ...env }, maxBuffer: 2 ** 30 });
-  return stdout;
+  const running = execute(program, args, { cwd, env: { ...languageEnv, ...env }, maxBuffer: 2 ** 30 });
+  onExit(() => running.child.kill("SIGKILL"));
+  return (await running).stdout;
 }
 
 export const LANGUAGES: readonly Language[] = [
