@@ -63,7 +63,8 @@ export type Session = {
   /** The current state. Each change makes a new object, so that objects can be compared. */
   readonly snapshot: Snapshot;
   /**
-   * Calls `listener` after each change of `snapshot`. While its state is `unknown`, a subscription checks whether somebody is signed in.
+   * Calls `listener` after each change of `snapshot`. While its state is `unknown`, a subscription checks whether somebody is signed in,
+   * but not on a server.
    * @returns a function that ends the subscription
    * @example
    * session.subscribe(() => {
@@ -134,7 +135,7 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
   const replace = (text: string) => use().replace(text);
 
   // On a server it has no use, and would read the clock, which prerendering does not allow.
-  if (initial && realm.document) use();
+  if (pageOrigin && initial) use();
   return {
     accessToken,
     fetch: authorizedFetch(tokenFor, replace, realm),
@@ -145,7 +146,8 @@ export function createSession(options: SessionOptions = {}, realm: Realm = globa
     },
     subscribe(listener) {
       const stop = display.listen(listener);
-      if (display.snapshot.state === "unknown") accessToken().catch(() => {});
+      // A server renders for many users, and has none of their cookies.
+      if (pageOrigin && display.snapshot.state === "unknown") accessToken().catch(() => {});
       return stop;
     },
     async begin(given) {

@@ -23,6 +23,7 @@ function page(): Realm {
     performance: globalThis.performance,
     Date: globalThis.Date,
     Math: globalThis.Math,
+    location: { origin: "https://app.example" },
     document: { visibilityState: "visible", cookie: "" },
     BroadcastChannel: RefusedChannel,
     fetch: async () => Response.json(ended, { status: 401 }),

@@ -29,3 +29,19 @@ test("a worker, which has no cookies to read, asks the service", async () => {
   expect(await session.accessToken()).toBe(accessToken);
   session.dispose();
 });
+
+test("what a server renders for all users asks the service for none of them, and knows nobody", async () => {
+  const asked: unknown[] = [];
+  const fetch = async (url: unknown) => {
+    asked.push(url);
+    return Response.json({ error: { code: "E001_AUTH_FAILURE" } }, { status: 401 });
+  };
+  // A server has no location. Its runtime is otherwise that of a worker.
+  const session = createSession({ baseUrl: "https://auth.example" }, { ...IN_A_WORKER, fetch });
+  // A composable of Vue subscribes on the server, too.
+  session.subscribe(() => {});
+  const page = createSession({}, { ...IN_A_WORKER, fetch, location: { origin: "https://app.example" } });
+  await new Promise<void>((resolve) => void page.subscribe(resolve));
+  expect([session.snapshot.state, page.snapshot.state]).toEqual(["unknown", "ended"]);
+  expect(asked).toEqual(["https://app.example/v1/auth/refresh"]);
+});
