@@ -158,16 +158,23 @@ const PROXIED = [
   ["polls", createServer, createWebVerifier, { pollIntervalMs: 2000 }],
 ] as const;
 
-test.each(PROXIED.flatMap((row) => [401, 403, 404].map((status) => [status, ...row] as const)))(
-  "the page of a proxy with status %i is an outage, which `ready` waits for: %s",
+const PAGES = [
+  [401, "text/html", "<h1>no route</h1>"],
+  [403, "text/html", "<h1>no route</h1>"],
+  [404, "text/html", "<h1>no route</h1>"],
+  [404, "application/json; charset=utf-8", '{"message":"no Route matched with those values"}'],
+] as const;
+
+test.each(PROXIED.flatMap((row) => PAGES.map((page) => [...page, ...row] as const)))(
+  "the page of a proxy with status %i, %s, is an outage, which `ready` waits for: %s %s",
   async (...row) => {
-    const [status, , createProxy, create, options] = row;
+    const [status, type, page, , createProxy, create, options] = row;
     const service = await start({ ADMIN_PORT: String(await freePort()) });
     const { adminUrl, adminToken } = service;
     await service.kill9();
     const proxy = createProxy((_, response) => {
-      response.writeHead(status, { "content-type": "text/html" });
-      response.end("<h1>no route</h1>");
+      response.writeHead(status, { "content-type": type });
+      response.end(page);
     });
     await once(proxy.listen(Number(new URL(adminUrl).port), "127.0.0.1"), "listening");
     const lost = Promise.withResolvers<void>();

@@ -109,20 +109,29 @@ func TestReadyAtThePublicAPI(t *testing.T) {
 	}
 }
 
-func TestReadyWaitsBehindAProxyThatKnowsNoRoute(t *testing.T) {
-	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} {
-		api := newAdminAPI(t)
-		var feeds atomic.Int32
-		v := api.follow(t, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPost && feeds.Add(1) <= 2 {
-				http.Error(w, "<h1>no route</h1>", status)
+// Only errors of the service end the wait.
+func TestReadyWaitsForTheServiceBehindAProxy(t *testing.T) {
+	api := newAdminAPI(t)
+	responses := []struct {
+		status int
+		body   string
+	}{
+		{404, "404 page not found"}, {404, `{"message":"no Route matched with those values"}`}, {404, `{"code":404}`},
+		{401, "<html>"}, {403, `{"message":"forbidden"}`},
+	}
+	var feeds atomic.Int32
+	v := api.follow(t, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			if count := int(feeds.Add(1)); count <= len(responses) {
+				w.WriteHeader(responses[count-1].status)
+				_, _ = w.Write([]byte(responses[count-1].body))
 				return
 			}
-			api.ServeHTTP(w, r)
-		})), nil)
-		if err := v.Ready(context.Background()); err != nil {
-			t.Fatal(err)
 		}
+		api.ServeHTTP(w, r)
+	})), nil)
+	if err := v.Ready(context.Background()); err != nil {
+		t.Fatal(err)
 	}
 }
 

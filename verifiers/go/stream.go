@@ -30,11 +30,8 @@ type RPCError struct {
 
 func (e *RPCError) Error() string { return e.Code + ": " + e.Message }
 
-// httpCodes has the codes of responses without one (the table of the Connect protocol).
-var httpCodes = map[int]string{
-	400: "internal", 401: "unauthenticated", 403: "permission_denied", 404: "unimplemented",
-	429: "unavailable", 502: "unavailable", 503: "unavailable", 504: "unavailable",
-}
+// notFoundOfPublicAPI is in the response of the service's public API to RPCs of the admin API.
+var notFoundOfPublicAPI = []byte(`"E404_NOT_FOUND"`)
 
 var headerText = regexp.MustCompile(`^[\x20-\x7e]+$`)
 
@@ -61,15 +58,12 @@ func (s *settings) call(ctx context.Context, rpc, contentType string, body []byt
 	defer response.Body.Close()
 	failure := &RPCError{}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 64*1024))
-	if err := json.Unmarshal(text, failure); err != nil || failure.Code == "" {
-		code, isListed := httpCodes[response.StatusCode]
-		if !isListed {
-			code = "unknown"
+	if json.Unmarshal(text, failure) != nil || failure.Code == "" {
+		// A proxy responds for the service, as while the service is away: it may know no route to it.
+		failure = &RPCError{"unavailable", fmt.Sprintf("the admin API responds %d", response.StatusCode)}
+		if bytes.Contains(text, notFoundOfPublicAPI) {
+			failure.Code = "unimplemented"
 		}
-		if err != nil {
-			code = "unavailable" // the page of a proxy, which may know no route to the service while that is away
-		}
-		failure = &RPCError{code, fmt.Sprintf("the admin API responds %d", response.StatusCode)}
 	}
 	return nil, failure
 }

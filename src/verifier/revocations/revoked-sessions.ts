@@ -108,13 +108,18 @@ export abstract class RevokedSessions {
   }
 }
 
+const JSON_PAGE = /^application\/(?:problem\+)?json/;
+
 /**
- * Returns whether a refusal is the page of a proxy in front, which may know no route to the service while that is away. The service has
- * JSON, or refuses at the end of a stream, where an error has no content type. But it never ends a stream with `unimplemented`.
+ * Returns whether a refusal is the page of a proxy in front, which may know no route to the service while that is away. The service refuses
+ * at the end of a stream, where an error has no content type, and never with `unimplemented`. Only its public API has a page, with a header
+ * that proxies do not send with JSON.
  */
 function isPageOfProxy({ code, metadata }: ConnectError): boolean {
   const type = metadata.get("content-type");
-  return type === null ? code === Code.Unimplemented : !type.startsWith("application/");
+  if (type === null) return code === Code.Unimplemented;
+  const isOfPublicApi = type === "application/json" && metadata.has("cross-origin-resource-policy");
+  return !isOfPublicApi && (JSON_PAGE.test(type) || !type.startsWith("application/"));
 }
 
 /** Returns a time in ms since the epoch; Infinity if it is absent. */

@@ -17,17 +17,8 @@ MAX_MESSAGE_BYTES = 16 << 20
 MAX_BODY_BYTES = 1 << 20
 #: Bits of the first byte of an envelope.
 COMPRESSED, END = 1, 2
-#: The error codes of responses whose body has none, by status (a table of the Connect protocol).
-HTTP_CODES = {
-    400: "internal",
-    401: "unauthenticated",
-    403: "permission_denied",
-    404: "unimplemented",
-    429: "unavailable",
-    502: "unavailable",
-    503: "unavailable",
-    504: "unavailable",
-}
+#: A part of the response of the service's public API to RPCs of the admin API.
+NOT_FOUND_OF_PUBLIC_API = b'"E404_NOT_FOUND"'
 
 
 def call(settings: Settings, rpc: str, content_type: str, body: bytes, deadline: float) -> Response:
@@ -50,14 +41,14 @@ def call(settings: Settings, rpc: str, content_type: str, body: bytes, deadline:
 
 
 def _error_of(response: Response, deadline: float) -> RpcError:
-    error: Any = None
+    body = b""
     try:
-        error = json.loads(read_all(response, 64 * 1024, deadline))
+        body = read_all(response, 64 * 1024, deadline)
+        error = json.loads(body)
         return RpcError(str(error["code"]), str(error.get("message", "")))
     except Exception:  # any body that has no error, such as one that was cut
-        code = HTTP_CODES.get(response.status, "unknown")
-        if error is None:
-            code = "unavailable"  # the page of a proxy, which may know no route to the service while that is away
+        # A proxy responds for the service, as while the service is away: it may know no route to it.
+        code = "unimplemented" if NOT_FOUND_OF_PUBLIC_API in body else "unavailable"
         return RpcError(code, f"the admin API responds {response.status}")
 
 

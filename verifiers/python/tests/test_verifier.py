@@ -162,13 +162,14 @@ class AdminUrlTest(unittest.TestCase):
         verifier.close()
 
     def test_the_page_of_a_proxy_is_an_outage(self) -> None:
-        for status in (401, 403, 404):
-            with self.subTest(status=status):
+        page, kong = b"<h1>no route</h1>", b'{"message":"no Route matched with those values"}'
+        for status, body in ((401, page), (403, page), (404, page), (401, kong), (404, kong), (404, b'{"code":404}')):
+            with self.subTest(status=status, body=body):
                 lost = threading.Event()
 
                 class Proxy(Network):
                     def request(self, method: str, *given: Any) -> Any:
-                        return Body(status, b"<h1>no route</h1>") if method == "POST" else super().request(method, *given)
+                        return Body(status, body) if method == "POST" else super().request(method, *given)
 
                 def report(event: Any) -> None:
                     if event.name == "feed_lost":
