@@ -9,9 +9,6 @@ export interface GrpcResult {
   readonly message: Uint8Array;
 }
 
-/** The server has not processed the call and will not (RFC 9113 section 8.7), so it may be sent again. */
-export class UnprocessedError extends Error {}
-
 /** The length of a message's prefix in bytes: one byte of flags and 32 bits of length (PROTOCOL-HTTP2.md, Length-Prefixed-Message). */
 export const PREFIX_BYTES = 5;
 

@@ -9,8 +9,9 @@ import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { HeaderMap } from "connect-http-routes";
 import { ClientSessions, type KeepAliveOptions } from "../platform/http2/client-sessions.ts";
-import { envelope, type GrpcResult, lost, repairStatusOf, UnprocessedError } from "./grpc-call.ts";
+import { envelope, type GrpcResult, repairStatusOf } from "./grpc-call.ts";
 import { readResponse } from "./read-response.ts";
+import { noteUnprocessed, sendAgain, sendingStreamsAgain } from "./send-again.ts";
 
 type SessionManager = Pick<ClientSessions, "authority" | "request" | "notifyResponseByteRead">;
 
@@ -34,21 +35,19 @@ const DEFAULT_READ_MAX_BYTES = 4 * 1024 * 1024;
 export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
   const { baseUrl, nodeOptions, readMaxBytes = DEFAULT_READ_MAX_BYTES } = options;
   const sessionManager = options.sessionManager ?? new ClientSessions(baseUrl, options, nodeOptions);
-  const { stream } = createGrpcTransport({ baseUrl, sessionManager: repairing(sessionManager), readMaxBytes });
+  const streaming = createGrpcTransport({ baseUrl, sessionManager: preparing(sessionManager), readMaxBytes });
   const prefix = new URL(baseUrl).pathname.replace(/\/+$/, "");
   return {
-    stream,
+    stream: sendingStreamsAgain(streaming),
     async unary(method, signal, timeoutMs, header, input) {
       if (signal?.aborted) throw ConnectError.from(signal.reason, Code.Canceled);
       const path = `${prefix}/${method.parent.typeName}/${method.name}`;
       const bytes = envelope(toBinary(method.input, create(method.input, input)));
-      const deadlineMs = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
-      const send = async (): Promise<GrpcResult> => {
-        const leftMs = deadlineMs === undefined ? undefined : Math.max(1, deadlineMs - performance.now());
+      const send = async (leftMs: number | undefined): Promise<GrpcResult> => {
         const headers = headersFor(header as [string, string][] | undefined, leftMs);
-        const call = await open(sessionManager, path, headers);
-        const guard = guardCall(call, signal, leftMs);
+        const guard = guardCall(signal, leftMs);
         try {
+          const call = await guard.wait(open(sessionManager, path, headers));
           const response = readResponse(call, readMaxBytes, () => sessionManager.notifyResponseByteRead(call));
           call.end(bytes);
           return await response;
@@ -58,35 +57,23 @@ export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
           guard.end();
         }
       };
-      return unaryResponse(method, await sendAgainIfUnprocessed(send)) as never;
+      return unaryResponse(method, await sendAgain(timeoutMs, send)) as never;
     },
   };
 }
 
-/** Wraps the connections, so that streaming calls receive responses whose gRPC status has been repaired. */
-function repairing(manager: SessionManager): SessionManager {
+/** Wraps the connections for a transport of connect-node: a gRPC status is repaired, and what the server has not processed is noted. */
+export function preparing(manager: SessionManager): SessionManager {
   return {
     authority: manager.authority,
-    request: async (...given) => repairStatusOf(await manager.request(...given)),
+    request: async (...given) => noteUnprocessed(repairStatusOf(await manager.request(...given))),
     notifyResponseByteRead: (stream) => manager.notifyResponseByteRead(stream),
   };
 }
 
-/** Makes a call, and again on another connection if the server has provably not processed it, for example because it shuts down. */
-async function sendAgainIfUnprocessed(send: () => Promise<GrpcResult>): Promise<GrpcResult> {
-  try {
-    return await send().catch((error: unknown) => {
-      if (error instanceof UnprocessedError) return send();
-      throw error;
-    });
-  } catch (error) {
-    throw error instanceof UnprocessedError ? lost(error) : error;
-  }
-}
-
 async function open(manager: SessionManager, path: string, headers: OutgoingHttpHeaders): Promise<ClientHttp2Stream> {
   try {
-    return await manager.request("POST", path, headers, {});
+    return noteUnprocessed(await manager.request("POST", path, headers, {}));
   } catch (cause) {
     throw new ConnectError("no connection", Code.Unavailable, undefined, undefined, cause);
   }
@@ -119,12 +106,15 @@ function headersFor(metadata: readonly [string, string][] | undefined, timeoutMs
   return headers;
 }
 
-/** Ends a call at its deadline and when it is cancelled. */
-function guardCall(call: ClientHttp2Stream, signal: AbortSignal | undefined, timeoutMs: number | undefined) {
+/** Ends a call at its deadline and when it is cancelled, also while it waits for a connection. */
+function guardCall(signal: AbortSignal | undefined, timeoutMs: number | undefined) {
   let reason: ConnectError | undefined;
+  let call: ClientHttp2Stream | undefined;
+  let stopWaiting: (why: ConnectError) => void = () => {};
   const stop = (why: ConnectError) => {
     reason ??= why;
-    call.close(constants.NGHTTP2_CANCEL);
+    call?.close(constants.NGHTTP2_CANCEL);
+    stopWaiting(reason);
   };
   const onAbort = () => stop(ConnectError.from(signal?.reason, Code.Canceled));
   const timer =
@@ -134,9 +124,20 @@ function guardCall(call: ClientHttp2Stream, signal: AbortSignal | undefined, tim
           () => stop(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
           Math.min(timeoutMs, 2 ** 31 - 1),
         );
+  if (signal?.aborted) onAbort();
   signal?.addEventListener("abort", onAbort);
   return {
     reason: () => reason,
+    /** Resolves with the call when it is open. */
+    wait: (opening: Promise<ClientHttp2Stream>) =>
+      new Promise<ClientHttp2Stream>((resolve, reject) => {
+        stopWaiting = reject;
+        opening.then((opened) => {
+          call = opened;
+          if (reason !== undefined) opened.close(constants.NGHTTP2_CANCEL);
+          resolve(opened);
+        }, reject);
+      }),
     end() {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);

@@ -1,6 +1,6 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type GrpcResult, httpError, lost, messageOf, PREFIX_BYTES, UnprocessedError } from "./grpc-call.ts";
+import { type GrpcResult, httpError, lost, messageOf, PREFIX_BYTES } from "./grpc-call.ts";
 
 /** A response that is being read. */
 interface Reading {
@@ -12,8 +12,6 @@ interface Reading {
   length: number;
   header: IncomingHttpHeaders;
   trailer: IncomingHttpHeaders | undefined;
-  /** Whether Node could not send the head, because the connection ended while the call was waiting for a free stream. */
-  isUnsent: boolean;
 }
 
 const READING = Symbol("reading");
@@ -24,19 +22,14 @@ const READING = Symbol("reading");
  */
 type ReadStream = ClientHttp2Stream & { [READING]?: Reading | undefined };
 
-/** The type of the frame that opens a stream (RFC 9113 section 6.2). */
-const HEADERS_FRAME = 1;
-
 /**
  * Reads the response of a unary call, and calls `onRead` for each piece that arrives.
  * @throws ConnectError the server's error if it sent a status; `unavailable` if the connection was lost
- * @throws UnprocessedError if the server has provably not processed the call
  */
 export function readResponse(stream: ReadStream, readMaxBytes: number, onRead: () => void): Promise<GrpcResult> {
   return new Promise((resolve, reject) => {
-    const state = { chunks: [], length: 0, header: {}, trailer: undefined, isUnsent: false };
+    const state = { chunks: [], length: 0, header: {}, trailer: undefined };
     stream[READING] = { resolve, reject, onRead, readMaxBytes, ...state };
-    stream.on("frameError", onFrameError);
     stream.on("response", onResponse);
     stream.on("trailers", onTrailers);
     stream.on("data", onData);
@@ -44,11 +37,6 @@ export function readResponse(stream: ReadStream, readMaxBytes: number, onRead: (
     stream.on("end", onEnd);
     stream.on("close", onClose);
   });
-}
-
-function onFrameError(this: ReadStream, type: number): void {
-  const reading = this[READING];
-  if (reading !== undefined && type === HEADERS_FRAME) reading.isUnsent = true;
 }
 
 function onResponse(this: ReadStream, head: IncomingHttpHeaders): void {
@@ -99,18 +87,10 @@ function onClose(this: ReadStream): void {
 }
 
 function lose(this: ReadStream, cause: unknown): void {
-  const reading = this[READING];
-  if (reading === undefined) return;
-  const isUnprocessed = reading.isUnsent || isRefused(this, reading.header);
-  fail(this, isUnprocessed ? new UnprocessedError() : lost(cause));
+  fail(this, lost(cause));
 }
 
 function fail(stream: ReadStream, error: unknown): void {
   stream[READING]?.reject(error);
   stream[READING] = undefined;
-}
-
-/** Returns whether the server has refused the stream, or excluded it by a GOAWAY, which Node reports in the same way. */
-function isRefused(stream: ClientHttp2Stream, header: IncomingHttpHeaders): boolean {
-  return stream.rstCode === constants.NGHTTP2_REFUSED_STREAM && header[":status"] === undefined;
 }

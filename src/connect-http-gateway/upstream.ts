@@ -12,7 +12,8 @@ import {
 import { SessionPool } from "../platform/http2/session-pool.ts";
 import type { GatewayArguments } from "./arguments.ts";
 import { lost } from "./grpc-call.ts";
-import { createGrpcUpstream } from "./grpc-transport.ts";
+import { createGrpcUpstream, preparing } from "./grpc-transport.ts";
+import { sendAgain, sendingStreamsAgain } from "./send-again.ts";
 import type { UpstreamTls } from "./upstream-tls.ts";
 
 export interface Upstream {
@@ -44,8 +45,11 @@ export function createUpstream(
     ...(args.pingIntervalMs > 0 && { pingIntervalMs: args.pingIntervalMs }),
   };
   const sessionManager = new SessionPool([upstream, ...others], pool, tls);
-  const options = { ...common, httpVersion: "2", sessionManager } as const;
-  const transport = args.protocol === "grpc" ? createGrpcUpstream(options) : createTransport(args, options);
+  const options = { ...common, httpVersion: "2" } as const;
+  const transport =
+    args.protocol === "grpc"
+      ? createGrpcUpstream({ ...common, sessionManager })
+      : createTransport(args, { ...options, sessionManager: preparing(sessionManager) });
   return {
     transport,
     isFull: () => sessionManager.isFull,
@@ -82,9 +86,9 @@ function createTransport({ protocol }: GatewayArguments, options: TransportOptio
       ? createConnectTransport({ ...options, useBinaryFormat: true })
       : createGrpcWebTransport(options);
   return {
-    stream: (...call) => transport.stream(...call),
-    unary: (...call) =>
-      transport.unary(...call).catch((error: unknown) => {
+    stream: sendingStreamsAgain(transport),
+    unary: (method, signal, timeoutMs, ...call) =>
+      sendAgain(timeoutMs, (leftMs) => transport.unary(method, signal, leftMs, ...call)).catch((error: unknown) => {
         throw isCut(error) ? lost(error) : error;
       }),
   };

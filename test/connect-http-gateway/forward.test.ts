@@ -276,9 +276,10 @@ describe.each([
       await until(async () => expect(own.lastMetadata().get("x-forwarded-host")).not.toEqual([]));
       const sum = http1Request(`${front.origin}/v1/sums/a`, { method: "POST", headers: lines, agent: false });
       sum.write('{"number":1}\n');
+      const next = once(response, "data");
       own.die();
       expect((await hanging).status).toBe(503);
-      const [last] = (await once(response, "data")) as [Buffer];
+      const [last] = (await next) as [Buffer];
       expect(JSON.parse(last.toString())).toMatchObject({ error: { code: 14 } });
       const [ofSum] = (await once(sum, "response")) as [IncomingMessage];
       expect(ofSum.statusCode).toBe(503);
