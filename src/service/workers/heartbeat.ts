@@ -12,9 +12,11 @@ export const HEARTBEAT_MS = 1_000;
  * Looks are counted, not the time: while the machine or the container was suspended, the supervisor did not look either.
  */
 export const MAX_SILENT_LOOKS = 30;
+/** How many more looks a new worker has until its first message: it loads its code, perhaps on a busy machine. */
+const STARTING_LOOKS = 90;
 
 export class Heartbeats {
-  /** How many looks in a row have found nothing of each worker. Workers that have sent nothing yet are still loading their code. */
+  /** How many looks in a row have found nothing of each worker. */
   readonly #silentLooks = new Map<ChildProcess, number>();
   readonly #onStall: (worker: ChildProcess) => void;
   #stop: (() => void) | undefined;
@@ -24,13 +26,18 @@ export class Heartbeats {
     this.#onStall = onStall;
   }
 
-  /** Notes that a worker has sent a message. */
-  hear(worker: ChildProcess): void {
-    this.#silentLooks.set(worker, 0);
+  /** Notes that a worker was started. */
+  expect(worker: ChildProcess): void {
+    this.#silentLooks.set(worker, -STARTING_LOOKS);
     if (this.#stop !== undefined) return;
     // What arrived while this process itself did not run is read before the look.
     const timer = setInterval(() => setImmediate(() => this.#look()), HEARTBEAT_MS);
     this.#stop = () => clearInterval(timer);
+  }
+
+  /** Notes that a worker has sent a message. */
+  hear(worker: ChildProcess): void {
+    if (this.#silentLooks.has(worker)) this.#silentLooks.set(worker, 0);
   }
 
   forget(worker: ChildProcess): void {

@@ -112,6 +112,7 @@ class Supervisor implements Stoppable {
         return onEnd({ code: null, signal: null, err });
       }
       this.#running.add(worker);
+      this.#heartbeats.expect(worker);
       this.#listen(worker, resolve, onEnd);
     });
   }
@@ -123,7 +124,7 @@ class Supervisor implements Stoppable {
 
   #listen(worker: ChildProcess, onReady: (text: string) => void, onEnd: (end: End) => void): void {
     worker.on("message", (message: ToSupervisor) => {
-      if (this.#running.has(worker)) this.#heartbeats.hear(worker);
+      this.#heartbeats.hear(worker);
       if (message.type === "heartbeat") return;
       if (message.type !== "ready") return void this.#take(worker, message);
       this.#ready.add(worker);

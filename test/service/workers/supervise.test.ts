@@ -208,6 +208,17 @@ describe("a worker that sends no heartbeat", () => {
     expect(late?.connected).toBe(true);
   });
 
+  test("and has never sent any has four times as long to load its code", async () => {
+    const { workers, lines, next } = await startWatched();
+    next.start = start;
+    workers[0]?.kill("SIGKILL");
+    await until(() => expect(workers).toHaveLength(3));
+    await look(4 * LOOKS - 1, [workers[1]]);
+    expect(lines).toMatchObject([{ event: "worker_ended", worker: workers[0]?.pid }]);
+    await look(1, [workers[1]]);
+    expect(lines.at(-1)).toMatchObject({ event: "worker_stalled", worker: workers[2]?.pid });
+  });
+
   test("is killed when it is to stop, too: nobody waits for it indefinitely", async () => {
     const { supervisor, workers, lines } = await startWatched();
     const [stalled, other] = workers;
