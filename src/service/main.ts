@@ -14,6 +14,7 @@ import { setFlag, startLean } from "../platform/runtime/lean-start.ts";
 const FLAGS = ["--no-maglev", "--heap-growing-percent=75"];
 
 async function serve(): Promise<void> {
+  for (const flag of FLAGS) setFlag(flag);
   await startLean(async () => {
     const { run } = await import("./composition/run.ts");
     await run(process.env);
@@ -21,10 +22,9 @@ async function serve(): Promise<void> {
 }
 
 async function main([command = "serve", ...more]: readonly string[]): Promise<void> {
-  for (const flag of FLAGS) setFlag(flag);
   // To serve, the service does not load the code of the other commands.
   if (command === "serve" && more.length === 0) return serve();
-  const { runCommandLine } = await startLean(() => import("./cli/run.ts"));
+  const { runCommandLine } = await import("./cli/run.ts");
   await runCommandLine([command, ...more], process.env, serve);
 }
 

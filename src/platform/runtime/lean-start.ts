@@ -23,16 +23,15 @@ export function setFlag(flag: string): void {
 }
 
 /** Runs the start of a process, and returns its memory to the system some seconds later. */
-export async function startLean<Result>(start: () => Promise<Result>): Promise<Result> {
+export async function startLean(start: () => Promise<void>): Promise<void> {
   setFlag(START_FLAG);
-  const result = await start();
+  await start();
   optimizeWhenBusy();
   const started = performance.eventLoopUtilization();
   const collectWhenIdle = () => {
     if (performance.eventLoopUtilization(started).utilization < IDLE_UTILIZATION) collectGarbage();
   };
   setTimeout(collectWhenIdle, SETTLED_MS).unref();
-  return result;
 }
 
 /** Lets V8 optimize code once the process is busy. Otherwise it would also optimize the timers of an idle process, at a cost of 5 MB. */

@@ -8,5 +8,5 @@ process.emitWarning = (warning, ...more) => {
   if (!String(warning).startsWith("SQLite is an experimental feature")) emitWarning.call(process, warning, ...more);
 };
 
-// The cache is inside the package, where nobody else could have placed code that this process would run.
+// The code is inside the package, as is the directory of Node's own cache.
 createCachedLoad(join(__dirname, "../node_modules/.cache/code"))(join(__dirname, "../src/service/main.cjs"));

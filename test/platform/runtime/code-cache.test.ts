@@ -1,8 +1,10 @@
 /** A process compiles what no earlier one has stored, and stores functions that were compiled late, too. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeEach, expect, test } from "vitest";
+import { deserialize, serialize } from "node:v8";
+import { crc32 } from "node:zlib";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { scratch } from "../../support/service.ts";
 
 const LOADER = join(import.meta.dirname, "../../../src/platform/runtime/code-cache.ts");
@@ -13,9 +15,16 @@ let directory: string;
 let cache: string;
 beforeEach(() => {
   directory = scratch();
-  cache = join(directory, "cache/code");
+  cache = join(directory, "cache");
   writeModules("first");
 });
+
+/** Returns the path of the only file with code. */
+function stored(): string {
+  const files = readdirSync(cache);
+  expect(files).toHaveLength(1);
+  return join(cache, files[0] as string);
+}
 
 function writeModules(word: string): void {
   writeFileSync(
@@ -34,7 +43,10 @@ function run(expression: string, { flags = [] as string[], path = cache } = {}):
   const program = `
     import { createCachedLoad } from ${JSON.stringify(LOADER)};
     import { startLean } from ${JSON.stringify(join(LOADER, "../lean-start.ts"))};
-    const main = await startLean(async () => createCachedLoad(${JSON.stringify(path)})(${JSON.stringify(join(directory, "main.cjs"))}));
+    let main;
+    await startLean(async () => {
+      main = createCachedLoad(${JSON.stringify(path)})(${JSON.stringify(join(directory, "main.cjs"))});
+    });
     console.log(JSON.stringify(await (${expression})));`;
   const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, "--input-type=module", "-e", program]);
   expect(stderr.toString()).toBe("");
@@ -49,15 +61,15 @@ test("modules are those of CommonJS: names of files, circles, modules of Node", 
 
 test("stored code is replaced only by more code", () => {
   run("main.word");
-  const start = readFileSync(cache);
+  const start = readFileSync(stored());
   run("main.word");
-  expect(readFileSync(cache).equals(start)).toBe(true);
+  expect(readFileSync(stored()).equals(start)).toBe(true);
 
   run("main.called().n");
-  const called = readFileSync(cache);
+  const called = readFileSync(stored());
   expect(called.length).toBeGreaterThan(start.length + 1000);
   run("main.word");
-  expect(readFileSync(cache).equals(called)).toBe(true);
+  expect(readFileSync(stored()).equals(called)).toBe(true);
 });
 
 test("code of an older source of the same length is not used", () => {
@@ -67,25 +79,74 @@ test("code of an older source of the same length is not used", () => {
 });
 
 test.each([
-  ["is for other flags of V8", (bytes: Buffer) => bytes, ["--no-opt"]],
-  ["was cut", (bytes: Buffer) => bytes.subarray(0, -100), []],
-  ["was damaged", (bytes: Buffer) => bytes.fill(0, 2000, 3000), []],
-  ["is empty", () => Buffer.of(), []],
-])("code that %s is replaced", (_, damage, flags) => {
-  expect(run("main.called().n")).toBe(run("main.called().n", { flags }));
-  const damaged = damage(readFileSync(cache));
-  writeFileSync(cache, damaged);
+  ["was cut", (bytes: Buffer) => bytes.subarray(0, -100)],
+  ["was damaged", (bytes: Buffer) => bytes.fill(0, 2000, 3000)],
+  ["is empty", () => Buffer.of()],
+])("code that %s is replaced", (_, damage) => {
+  run("main.called().n");
+  const damaged = damage(readFileSync(stored()));
+  writeFileSync(stored(), damaged);
   expect(run("main.word")).toBe("first");
-  const written = readFileSync(cache);
+  const written = readFileSync(stored());
   expect(written.equals(damaged)).toBe(false);
   run("main.word");
-  expect(readFileSync(cache).equals(written)).toBe(true);
+  expect(readFileSync(stored()).equals(written)).toBe(true);
+});
+
+test("other flags of V8 have code of their own", () => {
+  run("main.word");
+  const usual = readFileSync(stored());
+  run("main.word", { flags: ["--no-opt"] });
+  expect(readdirSync(cache)).toHaveLength(2);
+  run("main.word");
+  expect(readdirSync(cache).map((name) => readFileSync(join(cache, name)).equals(usual))).toContain(true);
 });
 
 test("nothing is stored where that is impossible", () => {
   const file = join(directory, "file");
   writeFileSync(file, "");
   expect(run("main.word", { path: join(file, "code") })).toBe("first");
-  mkdirSync(cache, { recursive: true });
+  run("main.word");
+  const path = stored();
+  rmSync(path);
+  mkdirSync(path);
   expect(run("main.word")).toBe("first");
+  expect(readdirSync(cache)).toHaveLength(1);
+});
+
+/** Code that says "another" where the module says "first". */
+function storeForeignCode(): void {
+  writeModules("other");
+  run("main.called().n");
+  const foreign = deserialize(readFileSync(stored()).subarray(4)) as Map<string, { source: number }>;
+  writeModules("first");
+  run("main.word");
+  const own = deserialize(readFileSync(stored()).subarray(4)) as Map<string, { source: number }>;
+  for (const [name, code] of foreign) code.source = own.get(name)?.source ?? 0;
+  const rest = serialize(foreign);
+  const checksum = Buffer.alloc(4);
+  checksum.writeUInt32LE(crc32(rest));
+  writeFileSync(stored(), Buffer.concat([checksum, rest]));
+}
+
+test("code is run only from files that nobody else can have written", () => {
+  storeForeignCode();
+  // This is what must not happen.
+  expect(run("main.word")).toBe("other");
+  storeForeignCode();
+  chmodSync(stored(), 0o664);
+  expect(run("main.word")).toBe("first");
+  expect(statSync(stored()).mode & 0o777).toBe(0o644);
+  // Only root can give a file to another user; CI runs as root.
+  if (process.geteuid?.() !== 0) return;
+  storeForeignCode();
+  chownSync(stored(), 65_534, 65_534);
+  expect(run("main.word")).toBe("first");
+});
+
+test("a user who lets others write everywhere does not let them write code", () => {
+  const before = process.umask(0);
+  onTestFinished(() => void process.umask(before));
+  run("main.word");
+  expect([cache, stored()].map((path) => (statSync(path).mode & 0o777).toString(8))).toEqual(["755", "644"]);
 });
