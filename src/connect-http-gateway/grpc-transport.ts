@@ -47,10 +47,10 @@ export function createGrpcUpstream(options: GrpcUpstreamOptions): Transport {
         const headers = headersFor(header as [string, string][] | undefined, leftMs);
         const guard = guardCall(signal, leftMs);
         try {
-          const call = await guard.wait(open(sessionManager, path, headers));
+          const call = await guard.open(open(sessionManager, path, headers));
           const response = readResponse(call, readMaxBytes, () => sessionManager.notifyResponseByteRead(call));
           call.end(bytes);
-          return await response;
+          return await guard.wait(response);
         } catch (error) {
           throw guard.reason() ?? error;
         } finally {
@@ -116,6 +116,11 @@ function guardCall(signal: AbortSignal | undefined, timeoutMs: number | undefine
     call?.close(constants.NGHTTP2_CANCEL);
     stopWaiting(reason);
   };
+  const wait = <T>(promise: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      stopWaiting = reject;
+      promise.then(resolve, reject);
+    });
   const onAbort = () => stop(ConnectError.from(signal?.reason, Code.Canceled));
   const timer =
     timeoutMs === undefined
@@ -129,15 +134,16 @@ function guardCall(signal: AbortSignal | undefined, timeoutMs: number | undefine
   return {
     reason: () => reason,
     /** Resolves with the call when it is open. */
-    wait: (opening: Promise<ClientHttp2Stream>) =>
-      new Promise<ClientHttp2Stream>((resolve, reject) => {
-        stopWaiting = reject;
+    open: (opening: Promise<ClientHttp2Stream>) =>
+      wait(
         opening.then((opened) => {
           call = opened;
           if (reason !== undefined) opened.close(constants.NGHTTP2_CANCEL);
-          resolve(opened);
-        }, reject);
-      }),
+          return opened;
+        }),
+      ),
+    /** Waits until the call is stopped at most: Node closes a call that waits for a free stream only when there is one. */
+    wait,
     end() {
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);

@@ -101,6 +101,19 @@ test("a call that the server refuses is sent three times at most", async () => {
   expect(refused.count()).toBe(3);
 });
 
+test("a call that waits for a free stream ends at its deadline", async () => {
+  const { baseUrl, count } = await start(() => {}, 1);
+  const sessionManager = new SessionPool([baseUrl], { connections: 1, onFailure: () => {} });
+  onTestFinished(() => sessionManager.close());
+  const { unary } = createGrpcUpstream({ baseUrl, sessionManager });
+  const first = unary(RelayService.method.get, undefined, undefined, undefined, {});
+  await until(async () => expect(count()).toBe(1));
+  const late = unary(RelayService.method.get, undefined, 10, undefined, {});
+  await expect(late).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+  sessionManager.close();
+  await expect(first).rejects.toMatchObject({ code: Code.Unavailable });
+});
+
 test("a call that waits for a connection ends when its client leaves, and at its deadline", async () => {
   const silent = createTcpServer(() => {}).listen(0, "127.0.0.1");
   await once(silent, "listening");
