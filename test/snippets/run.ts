@@ -6,6 +6,7 @@
  */
 import { strict as assert } from "node:assert";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { tableRows } from "../support/named-tests.ts";
-import { until } from "../support/until.ts";
+import { inTime, until } from "../support/until.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const GO_PACKAGES = [
@@ -375,6 +376,9 @@ async function tryJava(): Promise<void> {
   const logout = { method: "POST", headers: { cookie: `refresh_token=${refreshToken}` } };
   assert.equal((await fetch(`${service.public}/v1/auth/logout`, logout)).status, 200);
   await expectVerdict(accessToken, "revoked");
+  const exited = once(child, "exit");
+  child.stdin.end();
+  assert.deepEqual(await inTime("the program in Java ends with its input", exited), [0, null]);
   server.close();
   server.closeAllConnections();
   console.log("Java: accepted a token, refused a forged one, kept its keys, and saw a logout");
