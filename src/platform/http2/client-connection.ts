@@ -70,7 +70,8 @@ export class ClientConnection {
   /** @throws Error if the options of TLS are invalid */
   constructor({ authority, nodeOptions, keepAlive, onTooManyPings, onClose }: Deps) {
     this.#keepAlive = keepAlive;
-    this.#session = connect(authority, nodeOptions);
+    // A pushed stream that fails would end the process.
+    this.#session = connect(authority, { ...nodeOptions, settings: { ...nodeOptions?.settings, enablePush: false } });
     this.opened = this.#open();
     this.opened.catch(() => {}); // Requests that wait for the connection report this error.
     this.#session.on("goaway", (_code: number, _last: number, data?: Buffer) => {

@@ -46,6 +46,21 @@ test.each(["127.0.0.1", "::1"])(
   },
 );
 
+test("servers push nothing: a pushed stream that fails would end the process", async () => {
+  const server = createServer((_, response) => response.end(String(response.stream.pushAllowed))).listen(
+    0,
+    "127.0.0.1",
+  );
+  await once(server, "listening");
+  const sessions = new ClientSessions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  onTestFinished(() => {
+    sessions.close();
+    server.close();
+  });
+  const stream = await sessions.request("GET", "/", {}, { endStream: true });
+  expect((await once(stream.setEncoding("utf8"), "data"))[0]).toBe("false");
+});
+
 type ClientOptions = typeof KEEP_ALIVE & { readonly pingIdleConnection?: boolean };
 
 type World = {
