@@ -1,7 +1,7 @@
 /** Clients that cancel calls do not harm those of others, whatever the upstream allows a connection. */
 import { once } from "node:events";
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createListener, type Socket } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, onTestFinished, test } from "vitest";
 import { envelope } from "../../src/connect-http-gateway/grpc-call.ts";
@@ -19,8 +19,12 @@ function respond(stream: ServerHttp2Stream): void {
   stream.end(REPLY);
 }
 
-/** Starts a server with the defaults of Node. Calls with the header `hold` get no response before `release`. */
-async function start() {
+/**
+ * Starts a server with the defaults of Node. Calls with the header `hold` get no response yet.
+ *
+ * @param refuse what is done with each connection beyond the first two. Default: they are served
+ */
+async function start(refuse?: (socket: Socket) => void) {
   const sessions = new Set<ServerHttp2Session>();
   const held = new Set<ServerHttp2Stream>();
   const resets = new Map<ServerHttp2Stream["session"], number>();
@@ -41,14 +45,20 @@ async function start() {
       if (stream.rstCode !== 0) resets.set(session, (resets.get(session) ?? 0) + 1);
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const sockets = new Set<Socket>();
+  const listener = createListener((socket) => {
+    sockets.add(socket);
+    if (refuse !== undefined && sockets.size > 2) refuse(socket);
+    else server.emit("connection", socket);
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const baseUrl = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
   const sessionManager = new SessionPool([baseUrl], { connections: 2, onFailure: () => {} });
   onTestFinished(() => {
     sessionManager.close();
-    server.close();
-    for (const session of sessions) session.destroy();
+    listener.close();
+    for (const socket of sockets) socket.destroy();
   });
   const transport = createGrpcUpstream({ baseUrl, sessionManager });
   const call = async (header: [string, string][] = [], signal?: AbortSignal) => {
@@ -87,3 +97,17 @@ test.each([
     expect(Math.max(...server.resets.values())).toBeLessThanOrEqual(MAX_RESETS);
   },
 );
+
+test.each([
+  ["closes", (socket: Socket) => void socket.end()],
+  ["resets", (socket: Socket) => void socket.resetAndDestroy()],
+  ["ignores", () => {}],
+])("an upstream that %s further connections gets all calls on those that it has", async (_, refuse) => {
+  const server = await start(refuse);
+  const calls = Array.from({ length: 1500 }, () => server.call(HOLD));
+  const served = Promise.all(calls);
+  await until(async () => expect(server.held.size).toBe(1500));
+  for (const stream of server.held) respond(stream);
+  expect(new Set(await served)).toEqual(new Set(["served"]));
+  expect(await server.call()).toBe("served");
+});

@@ -10,25 +10,7 @@ import {
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { patientTimeout } from "../clock/after-reading.ts";
-
-export interface KeepAliveOptions {
-  /**
-   * How long a stream may be silent, in milliseconds, before a PING checks whether the connection is alive. A connection that was silent
-   * for longer gets a PING before a request is sent on it. Default: no pings.
-   */
-  readonly pingIntervalMs?: number;
-  /**
-   * The time limit for opening a connection, and for the acknowledgement of a PING, in milliseconds. If the limit is exceeded, the calls on
-   * the connection fail. Default: 15,000.
-   */
-  readonly pingTimeoutMs?: number;
-  /** Whether PINGs are sent even while no stream is open. Default: false. */
-  readonly pingIdleConnection?: boolean;
-  /** How long a connection without streams is kept, in milliseconds. Default: 15 minutes. */
-  readonly idleConnectionTimeoutMs?: number;
-}
-
-export type KeepAlive = Required<KeepAliveOptions>;
+import type { KeepAlive } from "./keep-alive.ts";
 
 /** The text that a server sends with GOAWAY to clients whose PINGs come too often (gRPC proposal A8). */
 const TOO_MANY_PINGS = Buffer.from("too_many_pings");
@@ -45,6 +27,8 @@ type Deps = {
   readonly authority: string;
   readonly nodeOptions: SecureClientSessionOptions | undefined;
   readonly keepAlive: KeepAlive;
+  /** How long the connection may take to open, in milliseconds. */
+  readonly openTimeoutMs: number;
   readonly onTooManyPings: () => void;
   readonly onClose: () => void;
 };
@@ -68,23 +52,26 @@ export class ClientConnection {
   #stopIdleTimer = () => {};
 
   /** @throws Error if the options of TLS are invalid */
-  constructor({ authority, nodeOptions, keepAlive, onTooManyPings, onClose }: Deps) {
+  constructor({ authority, nodeOptions, keepAlive, openTimeoutMs, onTooManyPings, onClose }: Deps) {
     this.#keepAlive = keepAlive;
     // A pushed stream that fails would end the process.
     this.#session = connect(authority, { ...nodeOptions, settings: { ...nodeOptions?.settings, enablePush: false } });
-    this.opened = this.#open();
+    this.opened = this.#open(openTimeoutMs);
     this.opened.catch(() => {}); // Requests that wait for the connection report this error.
     this.#session.on("goaway", (_code: number, _last: number, data?: Buffer) => {
       if (data?.equals(TOO_MANY_PINGS)) onTooManyPings();
       this.leave();
     });
-    this.#session.once("close", () => {
+    const end = () => {
       this.#stopWatch();
       this.#stopIdleTimer();
       // Node does not report the end of a PING whose connection is closed.
       this.#endPing(false);
       onClose();
-    });
+    };
+    this.#session.once("close", end);
+    // Node destroys a session whose server demands another certificate, but emits neither `error` nor `close`.
+    this.#session.socket.once("error", end);
   }
 
   /** Returns whether streams can be opened once the connection is open. */
@@ -92,7 +79,7 @@ export class ClientConnection {
     return !this.#isLeaving && !this.#session.closed && !this.#session.destroyed;
   }
 
-  /** Returns whether a further request is for this connection: it is usable, and even if all streams are reset, they are few enough. */
+  /** Returns whether a further request should be for this connection: it is usable, and if all streams are reset, they are few enough. */
   get hasRoom(): boolean {
     return this.isUsable && this.#streams + this.#waiting + this.#resets < MAX_RESETS;
   }
@@ -170,18 +157,17 @@ export class ClientConnection {
     this.#session.destroy(reason, constants.NGHTTP2_CANCEL);
   }
 
-  #open(): Promise<void> {
+  #open(timeoutMs: number): Promise<void> {
     const session = this.#session;
     return new Promise((resolve, reject) => {
       const giveUp = () => this.destroy(new ConnectError("the connection does not open", Code.Unavailable));
-      const cancelTimeout = patientTimeout(giveUp, this.#keepAlive.pingTimeoutMs);
+      const cancelTimeout = patientTimeout(giveUp, timeoutMs);
       const fail = (error: Error) => {
         cancelTimeout();
         reject(error);
       };
-      session.once("connect", () => {
-        // Node emits `connect` even if the session was destroyed before.
-        if (session.destroyed) return;
+      // A server that refuses a connection may close it after it has accepted it, but sends no settings then.
+      session.once("remoteSettings", () => {
         cancelTimeout();
         this.#isOpen = true;
         this.noteBytes();
@@ -190,6 +176,7 @@ export class ClientConnection {
       });
       // The listener for errors is never removed: an error may occur at any time, even after the connection has been given up.
       session.on("error", fail);
+      session.socket.once("error", fail);
       session.once("close", () => fail(new ConnectError("the connection was closed", Code.Unavailable)));
     });
   }

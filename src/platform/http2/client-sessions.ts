@@ -10,12 +10,17 @@ import type {
   SecureClientSessionOptions,
 } from "node:http2";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ClientConnection, type KeepAlive, type KeepAliveOptions } from "./client-connection.ts";
+import { ClientConnection } from "./client-connection.ts";
+import type { KeepAlive, KeepAliveOptions } from "./keep-alive.ts";
 
-export type { KeepAliveOptions } from "./client-connection.ts";
+export type { KeepAliveOptions } from "./keep-alive.ts";
 
 /** How many connections are tried for a request if each of them ends before the request can be sent. */
 const MAX_CONNECTIONS = 3;
+/** How long a further connection may take to open while others are open, in milliseconds. */
+const FURTHER_OPEN_MS = 1_000;
+/** The pause before a further connection is tried again after one has failed, in milliseconds. */
+const REST_MS = 1_000;
 
 export class ClientSessions {
   readonly authority: string;
@@ -25,6 +30,7 @@ export class ClientSessions {
   readonly #connections = new Set<ClientConnection>();
   #keepAlive: KeepAlive;
   #current: ClientConnection | undefined;
+  #restsUntilMs = 0;
   #closed: Error | undefined;
 
   /** @param nodeOptions options of `http2.connect`: certificates and authorities */
@@ -40,9 +46,9 @@ export class ClientSessions {
     };
   }
 
-  /** Returns whether the next request needs no other connection to be opened. */
+  /** Returns whether a connection is open. */
   get isOpen(): boolean {
-    return this.#current?.isOpen === true && this.#current.hasRoom;
+    return this.#firstThat(({ isOpen }) => isOpen) !== undefined;
   }
 
   /** The number of streams on the connection for the next request. */
@@ -71,7 +77,13 @@ export class ClientSessions {
     const authority = headers.host === undefined ? { ":authority": this.#host } : {};
     for (let count = 0; count < MAX_CONNECTIONS; count++) {
       const connection = this.#connect();
-      if (!connection.isFresh && !(await connection.verify())) continue;
+      try {
+        if (!connection.isFresh && !(await connection.verify())) continue;
+      } catch (error) {
+        if (!this.isOpen) throw error;
+        this.#restsUntilMs = performance.now() + REST_MS;
+        continue;
+      }
       try {
         return connection.request({ ...authority, ...headers, ":method": method, ":path": path }, options);
       } catch (error) {
@@ -110,20 +122,28 @@ export class ClientSessions {
   /** Returns the connection for the next request. Connections that are left stay open until their streams have ended. */
   #connect(): ClientConnection {
     if (this.#closed !== undefined) throw this.#closed;
-    if (!this.#current?.hasRoom) this.#current = this.#withRoom() ?? this.#open();
+    if (!this.#current?.hasRoom) this.#current = this.#firstThat(({ hasRoom }) => hasRoom) ?? this.#openFurther();
     return this.#current;
   }
 
-  #withRoom(): ClientConnection | undefined {
-    for (const connection of this.#connections) if (connection.hasRoom) return connection;
+  /** Opens a connection. If a further one has just failed, which a server may refuse, one that is open has to do. */
+  #openFurther(): ClientConnection {
+    const open = this.#firstThat(({ isOpen }) => isOpen);
+    if (open === undefined) return this.#open(this.#keepAlive.pingTimeoutMs);
+    return performance.now() < this.#restsUntilMs ? open : this.#open(FURTHER_OPEN_MS);
+  }
+
+  #firstThat(fits: (connection: ClientConnection) => boolean): ClientConnection | undefined {
+    for (const connection of this.#connections) if (fits(connection)) return connection;
     return undefined;
   }
 
-  #open(): ClientConnection {
+  #open(openTimeoutMs: number): ClientConnection {
     const connection: ClientConnection = new ClientConnection({
       authority: this.authority,
       nodeOptions: this.#nodeOptions,
       keepAlive: this.#keepAlive,
+      openTimeoutMs,
       onTooManyPings: () => {
         this.#keepAlive = { ...this.#keepAlive, pingIntervalMs: this.#keepAlive.pingIntervalMs * 2 };
       },
