@@ -11,24 +11,24 @@ export const HEARTBEAT_MS = 1_000;
  * A worker has stalled if it has sent nothing for this many looks in a row. An event loop that is overloaded is late by seconds at most.
  * Looks are counted, not the time: while the machine or the container was suspended, the supervisor did not look either.
  */
-export const MAX_SILENT_LOOKS = 30;
-/** How many more looks a new worker has until its first message: it loads its code, perhaps on a busy machine. */
-const STARTING_LOOKS = 90;
+const MAX_SILENT_LOOKS = 30;
+/** The same for a new worker until its first message: it loads its code, perhaps on a busy machine. */
+const STARTING_LOOKS = 120;
 
 export class Heartbeats {
-  /** How many looks in a row have found nothing of each worker. */
-  readonly #silentLooks = new Map<ChildProcess, number>();
-  readonly #onStall: (worker: ChildProcess) => void;
+  /** How many looks in a row have found nothing of each worker, and how many may. */
+  readonly #silences = new Map<ChildProcess, { readonly looks: number; readonly most: number }>();
+  readonly #onStall: (worker: ChildProcess, silentMs: number) => void;
   #stop: (() => void) | undefined;
 
   /** @param onStall is called once for each worker that has stalled */
-  constructor(onStall: (worker: ChildProcess) => void) {
+  constructor(onStall: (worker: ChildProcess, silentMs: number) => void) {
     this.#onStall = onStall;
   }
 
   /** Notes that a worker was started. */
   expect(worker: ChildProcess): void {
-    this.#silentLooks.set(worker, -STARTING_LOOKS);
+    this.#silences.set(worker, { looks: 0, most: STARTING_LOOKS });
     if (this.#stop !== undefined) return;
     // What arrived while this process itself did not run is read before the look.
     const timer = setInterval(() => setImmediate(() => this.#look()), HEARTBEAT_MS);
@@ -37,20 +37,21 @@ export class Heartbeats {
 
   /** Notes that a worker has sent a message. */
   hear(worker: ChildProcess): void {
-    if (this.#silentLooks.has(worker)) this.#silentLooks.set(worker, 0);
+    if (this.#silences.has(worker)) this.#silences.set(worker, { looks: 0, most: MAX_SILENT_LOOKS });
   }
 
   forget(worker: ChildProcess): void {
-    this.#silentLooks.delete(worker);
-    if (this.#silentLooks.size > 0) return;
+    this.#silences.delete(worker);
+    if (this.#silences.size > 0) return;
     this.#stop?.();
     this.#stop = undefined;
   }
 
   #look(): void {
-    for (const [worker, before] of this.#silentLooks) {
-      this.#silentLooks.set(worker, before + 1);
-      if (before + 1 === MAX_SILENT_LOOKS) this.#onStall(worker);
+    for (const [worker, { looks: before, most }] of this.#silences) {
+      const looks = before + 1;
+      this.#silences.set(worker, { looks, most });
+      if (looks === most) this.#onStall(worker, looks * HEARTBEAT_MS);
     }
   }
 }

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, fork } from "node:child_process";
 import type { Logger } from "../observability/logger.ts";
-import { HEARTBEAT_MS, Heartbeats, MAX_SILENT_LOOKS } from "./heartbeat.ts";
+import { Heartbeats } from "./heartbeat.ts";
 import { type ToSupervisor, type ToWorker, WORKER, type WorkerRole } from "./messages.ts";
 import { MetricsRounds } from "./metrics-round.ts";
 
@@ -66,7 +66,7 @@ class Supervisor implements Stoppable {
   /** The workers that have started and can handle messages. */
   readonly #ready = new Set<ChildProcess>();
   readonly #stalled = new Set<ChildProcess>();
-  readonly #heartbeats = new Heartbeats((worker) => this.#killStalled(worker));
+  readonly #heartbeats = new Heartbeats((worker, silentMs) => this.#killStalled(worker, silentMs));
   #ports: Readonly<Record<string, string>> = {};
   #isStopping = false;
   #replaces = false;
@@ -155,9 +155,8 @@ class Supervisor implements Stoppable {
   }
 
   /** Nothing of a stalled worker could be saved: it does not even react to SIGTERM. A process that is stopped reacts to SIGKILL. */
-  #killStalled(worker: ChildProcess): void {
+  #killStalled(worker: ChildProcess, silentMs: number): void {
     this.#stalled.add(worker);
-    const silentMs = MAX_SILENT_LOOKS * HEARTBEAT_MS;
     this.#deps.log.error(
       { event: "worker_stalled", worker: worker.pid, silentMs },
       "a worker has stalled, and is killed",

@@ -216,7 +216,7 @@ describe("a worker that sends no heartbeat", () => {
     await look(4 * LOOKS - 1, [workers[1]]);
     expect(lines).toMatchObject([{ event: "worker_ended", worker: workers[0]?.pid }]);
     await look(1, [workers[1]]);
-    expect(lines.at(-1)).toMatchObject({ event: "worker_stalled", worker: workers[2]?.pid });
+    expect(lines.at(-1)).toMatchObject({ event: "worker_stalled", worker: workers[2]?.pid, silentMs: 120_000 });
   });
 
   test("is killed when it is to stop, too: nobody waits for it indefinitely", async () => {
