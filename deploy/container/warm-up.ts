@@ -10,8 +10,6 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const ADMIN_TOKEN = "warm-up-admin-token-warm-up-admin-token";
-/** A session is created, refreshed and ended as often as it takes V8 to compile what all of them have in common. */
-const SESSIONS = 20;
 
 const [directory = ""] = process.argv.slice(2);
 const data = mkdtempSync(join(tmpdir(), "warm-up-"));
@@ -24,9 +22,12 @@ async function call(url: string, headers: Readonly<Record<string, string>>, body
   return response;
 }
 
-async function serveSession(urls: Urls, subject: string): Promise<void> {
+/** Creates a session, refreshes and ends it: V8 compiles a function when it is called first. */
+async function serveSession(urls: Urls): Promise<void> {
   const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, "content-type": "application/json" };
-  const created = await call(`${urls.admin}/auth.admin.v1.SessionAdminService/CreateSession`, headers, { subject });
+  const created = await call(`${urls.admin}/auth.admin.v1.SessionAdminService/CreateSession`, headers, {
+    subject: "any",
+  });
   const { setCookie } = (await created.json()) as { setCookie: string };
   const cookieOf = (header: string) => ({ cookie: header.split(";", 1)[0] ?? "" });
   const refreshed = await call(`${urls.public}/v1/auth/refresh`, cookieOf(setCookie));
@@ -59,10 +60,7 @@ async function run(
   }
 }
 
-await run({}, "stdout", async (line) => {
-  const urls = JSON.parse(line) as Urls;
-  for (let i = 0; i < SESSIONS; i++) await serveSession(urls, `subject-${i}`);
-});
+await run({}, "stdout", (line) => serveSession(JSON.parse(line) as Urls));
 // Without Redis the service waits for it, and has loaded the store.
 await run({ REDIS_URL: "redis://127.0.0.1:9" }, "stderr", async (line) => {
   if (!line.includes("ECONNREFUSED")) throw new Error(`the service waits for no Redis: ${line}`);

@@ -114,7 +114,7 @@ test("nothing is stored where that is impossible", () => {
   expect(readdirSync(cache)).toHaveLength(1);
 });
 
-/** Code that says "another" where the module says "first". */
+/** Stores code that says "other" where the module says "first". */
 function storeForeignCode(): void {
   writeModules("other");
   run("main.called().n");
